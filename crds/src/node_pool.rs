@@ -21,7 +21,6 @@ use crate::{LabelSelector, WindowsBuild, keys, schema};
     status = "WindowsNodePoolStatus",
     derive = "PartialEq",
     doc = "Windows nodes that are configured alike: their label, taints, extra labels and RuntimeClasses.",
-    cel,
     validation = Rule::new("size(self.metadata.name) <= 63").message("the name becomes a label value on nodes and must not be longer than 63 characters"),
     printcolumn(name = "Ready", type_ = "string", json_path = r#".status.conditions[?(@.type=="Ready")].status"#),
     printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.nodes", description = "Nodes of the pool"),

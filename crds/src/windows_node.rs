@@ -20,7 +20,6 @@ use crate::node_pool::Topology;
     derive = "PartialEq",
     derive = "Default",
     doc = "One Windows host, named as its Node: the network that the operator wants there, and what the host's agent reports.",
-    cel,
     printcolumn(name = "Pool", type_ = "string", json_path = ".spec.pool"),
     printcolumn(name = "Build", type_ = "string", json_path = ".status.host.build"),
     printcolumn(name = "Revision", type_ = "integer", json_path = ".status.host.revision", priority = 1),

@@ -22,7 +22,6 @@ use crate::{LabelSelector, WindowsBuild};
     derive = "PartialEq",
     derive = "Default",
     doc = "How pods are recognised as Windows pods, placed and checked, for the namespaces it selects. The matching policy with the highest priority applies, whole; without one the built-in defaults do.",
-    cel,
     printcolumn(name = "Priority", type_ = "integer", json_path = ".spec.priority"),
     printcolumn(
         name = "Namespaces",
