@@ -9,6 +9,7 @@
 
 pub mod client;
 pub mod crypto;
+pub mod lease;
 pub mod log;
 pub mod metrics;
 pub mod probes;
