@@ -11,6 +11,7 @@
 pub mod conditions;
 pub mod keys;
 pub mod node_pool;
+pub mod precedence;
 pub mod schema;
 pub mod selector;
 pub mod windows_build;
