@@ -1,4 +1,5 @@
 //! The agent as its user runs it, on recorded hosts.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
 
 use std::{
     fs,
