@@ -8,6 +8,8 @@
 //!
 //! Every other crate reads these types and nothing here reads anything: no client, clock, file or environment.
 
+#![allow(clippy::duplicated_attributes, reason = "two printer columns of one kind may have the same type")]
+
 pub mod conditions;
 pub mod keys;
 pub mod node_pool;
