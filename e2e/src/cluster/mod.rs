@@ -1,0 +1,119 @@
+//! One cluster: bringing it up, looking at it, taking it away.
+//!
+//! ```text
+//! layout           name and number -> files, addresses, names
+//! pki              certificates and kubeconfigs
+//! supervisor       the process that owns all others
+//! network          the bridge, and a cable to every node
+//! control_plane    etcd, API server, controller manager, scheduler
+//! nodes            linux (real), simulated (kwok)
+//! start, stop      the order of things; the removal of everything
+//! status           what a person wants to know
+//! ```
+
+mod control_groups;
+mod control_plane;
+pub mod layout;
+mod network;
+pub mod nodes;
+mod pki;
+pub(crate) mod start;
+pub(crate) mod status;
+pub(crate) mod stop;
+pub(crate) mod supervisor;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::process::Command;
+
+use crate::shell;
+use crate::tools::{Tools, built};
+use layout::Layout;
+
+/// A cluster that was started, and the programs to use it with.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    /// Where it lives.
+    pub layout: Layout,
+    tools: Tools,
+}
+
+impl Cluster {
+    pub(crate) fn new(layout: Layout, tools: Tools) -> Self {
+        Self { layout, tools }
+    }
+
+    /// The cluster of this name.
+    ///
+    /// # Errors
+    /// When there is none, or its programs have been removed from the cache.
+    pub fn find(name: &str) -> Result<Self> {
+        let layout =
+            Layout::find(name)?.with_context(|| format!("there is no cluster {name:?}: `cargo e2e up`"))?;
+        Ok(Self::new(layout, Tools::locate()?))
+    }
+
+    /// A client with an administrator's rights.
+    ///
+    /// # Errors
+    /// When the kubeconfig cannot be read.
+    pub async fn client(&self) -> Result<Client> {
+        client_from(&self.layout.kubeconfig()).await
+    }
+
+    /// kubectl, told which cluster to talk to.
+    ///
+    /// # Errors
+    /// When kubectl is not in the cache.
+    pub fn kubectl(&self) -> Result<Command> {
+        Ok(self.told(&built(self.tools.kubernetes("kubectl"))?))
+    }
+
+    /// Helm, told which cluster to talk to.
+    ///
+    /// # Errors
+    /// When Helm is not in the cache.
+    pub fn helm(&self) -> Result<Command> {
+        Ok(self.told(&built(self.tools.helm())?))
+    }
+
+    /// Stops one part of the cluster, such as `kube-apiserver`, as a crash or an upgrade would.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub async fn stop_part(&self, name: &str) -> Result<()> {
+        supervisor::client::stop(&self.layout, name, Duration::from_secs(20)).await
+    }
+
+    /// Starts a part that has been stopped, exactly as it was.
+    ///
+    /// # Errors
+    /// When it was never started, or cannot be.
+    pub async fn restart_part(&self, name: &str) -> Result<()> {
+        let parts = supervisor::client::list(&self.layout).await?;
+        let part = parts.into_iter().find(|found| found.running.part.name == name);
+        let part = part.with_context(|| format!("{name} was never started"))?.running.part;
+        supervisor::client::run(&self.layout, part).await?;
+        if name == "kube-apiserver" {
+            control_plane::serves(&self.layout, &self.client().await?).await?;
+        }
+        Ok(())
+    }
+
+    fn told(&self, program: &Path) -> Command {
+        let mut command = shell::command(program);
+        // Plug-ins and caches of the person at the keyboard must not change what a story sees.
+        command.env("KUBECONFIG", self.layout.kubeconfig()).env("HELM_CACHE_HOME", self.layout.path("helm"));
+        command
+    }
+}
+
+async fn client_from(kubeconfig: &Path) -> Result<Client> {
+    let read = Kubeconfig::read_from(kubeconfig).with_context(|| format!("read {}", kubeconfig.display()))?;
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
+}

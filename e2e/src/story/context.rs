@@ -1,0 +1,125 @@
+//! What a story is given: a cluster, a namespace of its own, and ways to wait, to look and to act.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::{Event, Node};
+use kube::api::{DynamicObject, ListParams};
+use kube::core::ApiResource;
+use kube::{Api, Client, ResourceExt as _};
+
+use super::SimulatedNode;
+use crate::cluster::Cluster;
+use crate::shell::{self, Output};
+use crate::wait::{self, Look};
+
+/// Long enough for anything that should happen by itself on a machine that also compiles; nothing waits so long that
+/// goes well.
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Handed to every story by value; clones are the same context.
+#[derive(Clone)]
+pub struct Context {
+    /// With an administrator's rights.
+    pub client: Client,
+    /// The cluster: its parts can be stopped and started, its logs read.
+    pub cluster: Cluster,
+    /// The story's own namespace.
+    pub namespace: String,
+    /// Cluster-wide objects to delete afterwards, in the order in which they were made.
+    pub(super) made: Arc<Mutex<Vec<Made>>>,
+}
+
+/// A cluster-wide object that a story made.
+pub(super) struct Made {
+    pub(super) resource: ApiResource,
+    pub(super) name: String,
+}
+
+impl Context {
+    pub(super) fn new(client: Client, cluster: Cluster, namespace: String) -> Self {
+        Self { client, cluster, namespace, made: Arc::default() }
+    }
+
+    /// Looks until `look` is done, or `limit` has passed; the error then says what was seen last.
+    pub async fn wait_for<T, F>(&self, what: &str, limit: Duration, look: impl FnMut() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<Look<T>>>,
+    {
+        wait::wait_for(what, limit, look).await
+    }
+
+    /// Makes a simulated Windows node, which is deleted after the story.
+    pub async fn simulated_node(&self, node: &SimulatedNode) -> Result<Node> {
+        let made = node.create(&self.client).await?;
+        self.remember(ApiResource::erase::<Node>(&()), &node.name);
+        Ok(made)
+    }
+
+    /// Runs kubectl in the story's namespace. The result is what it wrote, warnings on standard error included, and
+    /// how it ended: the story judges.
+    pub async fn kubectl<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Result<Output> {
+        let mut kubectl = self.cluster.kubectl()?;
+        shell::output(kubectl.args(["--namespace", &self.namespace]).args(args)).await
+    }
+
+    /// Runs kubectl in the story's namespace with something to read, as in `kubectl apply -f -`.
+    pub async fn kubectl_with_input<'a>(
+        &self,
+        args: impl IntoIterator<Item = &'a str>,
+        input: &str,
+    ) -> Result<Output> {
+        let mut kubectl = self.cluster.kubectl()?;
+        shell::output_with_input(kubectl.args(["--namespace", &self.namespace]).args(args), input).await
+    }
+
+    /// Runs Helm.
+    pub async fn helm<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Result<Output> {
+        shell::output(self.cluster.helm()?.args(args)).await
+    }
+
+    /// The events about the object of this name in the story's namespace.
+    pub async fn events(&self, about: &str) -> Result<Vec<Event>> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
+        let about = ListParams::default().fields(&format!("involvedObject.name={about}"));
+        Ok(events.list(&about).await?.items)
+    }
+
+    /// What the API server's audit log says about the story's namespace, oldest first, at the level Metadata: who
+    /// asked for what, with which answer, and the annotations of admission (which webhook changed an object, which
+    /// one failed open).
+    pub async fn audit(&self) -> Result<Vec<serde_json::Value>> {
+        let log =
+            tokio::fs::read_to_string(self.cluster.layout.audit_log()).await.context("read the audit log")?;
+        // The last line may be half written.
+        let entries = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let ours = |entry: &serde_json::Value| entry["objectRef"]["namespace"] == self.namespace.as_str();
+        Ok(entries.filter(ours).collect())
+    }
+
+    pub(super) fn remember(&self, resource: ApiResource, name: &str) {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if !made.iter().any(|known| known.name == name && known.resource == resource) {
+            made.push(Made { resource, name: name.to_owned() });
+        }
+    }
+
+    /// Deletes what the story made cluster-wide, the latest first, and waits until it is gone.
+    pub(super) async fn forget(&self) -> Result<()> {
+        let made = std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner));
+        for object in made.iter().rev() {
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &object.resource);
+            let what = format!("the deletion of {} {}", object.resource.kind, object.name);
+            super::objects::delete(&api, &object.name).await?;
+            self.wait_for(&what, PATIENCE, || async {
+                Ok(match api.get_metadata_opt(&object.name).await? {
+                    None => Look::Done(()),
+                    Some(left) => Look::NotYet(format!("finalizers {:?}", left.finalizers())),
+                })
+            })
+            .await?;
+        }
+        Ok(())
+    }
+}
