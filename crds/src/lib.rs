@@ -14,7 +14,7 @@ pub mod conditions;
 pub mod keys;
 pub mod node_pool;
 pub mod precedence;
-pub mod schema;
+mod schema;
 pub mod selector;
 pub mod windows_build;
 pub mod windows_node;

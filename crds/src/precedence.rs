@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 
 use crate::{WindowsNodePool, WindowsWorkloadPolicy};
 
@@ -69,7 +69,7 @@ mod tests {
             (vec![policy("elsewhere", 9, 1, &[("team", "b")]), policy("here", -9, 2, &[])], "here"),
         ];
         for (policies, wins) in table {
-            let found = governing(&policies, &labels(team)).map(|p| p.name_any());
+            let found = governing(&policies, &labels(team)).map(ResourceExt::name_any);
             assert_eq!(found.as_deref(), Some(wins));
         }
     }

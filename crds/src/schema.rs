@@ -7,19 +7,19 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use crate::windows_build::WindowsBuild;
 
 /// CEL: the keys of a map are label keys (a name of at most 63 characters, with an optional DNS prefix).
-pub const LABEL_KEYS: &str = r"self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))";
+pub(crate) const LABEL_KEYS: &str = r"self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))";
 /// CEL: the key of a taint or of a requirement has the form of a label key.
-pub const LABEL_KEY: &str = r"self.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')";
+pub(crate) const LABEL_KEY: &str = r"self.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')";
 /// What [`LABEL_KEYS`] says when it fails.
-pub const LABEL_KEYS_MESSAGE: &str = "every key must be a label key: letters, digits, '-', '_' and '.', at most 63 characters, optionally after a DNS prefix and '/'";
+pub(crate) const LABEL_KEYS_MESSAGE: &str = "every key must be a label key: letters, digits, '-', '_' and '.', at most 63 characters, optionally after a DNS prefix and '/'";
 /// What [`LABEL_KEY`] says when it fails.
-pub const LABEL_KEY_MESSAGE: &str = "must have the form of a label key: letters, digits, '-', '_' and '.', at most 63 characters, optionally after a DNS prefix and '/'";
+pub(crate) const LABEL_KEY_MESSAGE: &str = "must have the form of a label key: letters, digits, '-', '_' and '.', at most 63 characters, optionally after a DNS prefix and '/'";
 
 /// Pattern of a label value (`metav1` validation): empty, or at most 63 characters that begin and end alphanumerically.
 const LABEL_VALUE: &str = "^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$";
 
 /// A map of at most 32 labels.
-pub fn labels(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn labels(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "maxProperties": 32,
@@ -28,17 +28,17 @@ pub fn labels(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// One label value.
-pub fn label_value(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn label_value(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "maxLength": 63, "pattern": LABEL_VALUE })
 }
 
 /// At most 32 label values.
-pub fn label_values(generate: &mut SchemaGenerator) -> Schema {
+pub(crate) fn label_values(generate: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "maxItems": 32, "items": label_value(generate) })
 }
 
 /// A map of resource quantities, such as `{memory: 512Mi}`.
-pub fn quantities(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn quantities(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "maxProperties": 16,
