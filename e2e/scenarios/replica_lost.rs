@@ -1,0 +1,93 @@
+//! A webhook replica goes away while pods are being created: none of the creations fails, and every pod is placed.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use bifold_e2e::story::{Context, Look, Story};
+use futures::future::try_join;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use serde_json::json;
+
+pub(crate) const STORY: Story = Story::plain(
+    "replica-lost",
+    "no pod creation fails while a webhook replica is deleted or killed",
+    |ctx| Box::pin(tell(ctx)),
+);
+
+const NAMESPACE: &str = "bifold-system";
+const WEBHOOK: &str = "bifold-webhook";
+const WEBHOOK_PODS: &str = "app.kubernetes.io/component=webhook";
+/// Enough that creations are under way before, while and after the replica is gone.
+const PODS: usize = 300;
+
+async fn tell(ctx: Context) -> Result<()> {
+    // An orderly end, as in a roll-out: the replica drains, and no pod goes without its placement.
+    let (missed, ()) = try_join(create_pods(&ctx, "orderly"), delete_a_replica(&ctx, None)).await?;
+    ensure!(
+        missed == 0,
+        "{missed} of {PODS} pods were created without their placement while a replica drained"
+    );
+    both_ready(&ctx).await?;
+
+    // A sudden one: what is in flight at that moment is admitted unchanged, by `failurePolicy: Ignore`.
+    let (missed, ()) = try_join(create_pods(&ctx, "sudden"), delete_a_replica(&ctx, Some(0))).await?;
+    ensure!(missed * 10 <= PODS, "{missed} of {PODS} pods were created without their placement after a kill");
+    both_ready(&ctx).await
+}
+
+/// Creates pods one after the other; none may fail. Returns how many the webhook did not place.
+async fn create_pods(ctx: &Context, prefix: &str) -> Result<usize> {
+    let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &ctx.namespace);
+    let mut missed = 0;
+    for number in 0..PODS {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": format!("{prefix}-{number}")},
+            "spec": {
+                "os": {"name": "windows"},
+                // Never scheduled: the story is about admission.
+                "schedulingGates": [{"name": "bifold.dev/story"}],
+                "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}],
+            },
+        }))?;
+        let created =
+            pods.create(&PostParams::default(), &pod).await.with_context(|| format!("pod {number}"))?;
+        let selector = created.spec.and_then(|spec| spec.node_selector).unwrap_or_default();
+        if selector.get("kubernetes.io/os").map(String::as_str) != Some("windows") {
+            missed += 1;
+        }
+    }
+    pods.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+    Ok(missed)
+}
+
+/// Deletes one replica once creations have begun; with a grace of 0 seconds it is killed.
+async fn delete_a_replica(ctx: &Context, grace: Option<u32>) -> Result<()> {
+    let created: Api<Pod> = Api::namespaced(ctx.client.clone(), &ctx.namespace);
+    ctx.wait_for("the first pods", Duration::from_secs(30), || async {
+        let count = created.list_metadata(&ListParams::default()).await?.items.len();
+        Ok(if count > PODS / 10 { Look::Done(()) } else { Look::NotYet(format!("{count} pods")) })
+    })
+    .await?;
+    let replicas: Api<Pod> = Api::namespaced(ctx.client.clone(), NAMESPACE);
+    let running = replicas.list_metadata(&ListParams::default().labels(WEBHOOK_PODS)).await?;
+    let victim = running.items.first().context("no webhook pod runs")?.name_any();
+    let params = DeleteParams { grace_period_seconds: grace, ..DeleteParams::default() };
+    replicas.delete(&victim, &params).await?;
+    Ok(())
+}
+
+async fn both_ready(ctx: &Context) -> Result<()> {
+    let deployments: Api<Deployment> = Api::namespaced(ctx.client.clone(), NAMESPACE);
+    let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), NAMESPACE);
+    ctx.wait_for("two ready webhook replicas", Duration::from_secs(60), || async {
+        let ready = deployments.get(WEBHOOK).await?.status.and_then(|s| s.ready_replicas).unwrap_or(0);
+        let pods = pods.list_metadata(&ListParams::default().labels(WEBHOOK_PODS)).await?.items.len();
+        let seen = format!("{ready} ready of {pods} pods");
+        Ok(if (ready, pods) == (2, 2) { Look::Done(()) } else { Look::NotYet(seen) })
+    })
+    .await
+}

@@ -1,0 +1,149 @@
+//! `helm upgrade` changes what it was told to, under load; `helm uninstall` leaves nothing but CRDs and the objects that
+//! people made of them, and no pod creation fails afterwards.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use bifold_e2e::story::{Context, Look, SimulatedNode, Story};
+use futures::future::try_join;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use serde_json::{Value, json};
+
+pub(crate) const STORY: Story = Story::plain(
+    "upgrade-uninstall",
+    "an upgrade fails no creation, an uninstall leaves nothing behind",
+    |ctx| Box::pin(tell(ctx)),
+);
+
+const NAMESPACE: &str = "bifold-system";
+const SOON: Duration = Duration::from_secs(60);
+const NODE: &str = "fake-uninstall";
+
+const POOL: &str = "
+apiVersion: bifold.dev/v1alpha1
+kind: WindowsNodePool
+metadata: {name: uninstall}
+spec:
+  selector: {matchLabels: {story: uninstall}}
+  labels: {team: web}
+  runtimeClasses: [{name: uninstall-process}]
+";
+
+async fn tell(ctx: Context) -> Result<()> {
+    let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/bifold");
+    let values = helm(&ctx, &["get", "values", "bifold", "--output=yaml"]).await?;
+    let values_file = ctx.cluster.layout.path("conf/upgrade-uninstall-values.yaml");
+    std::fs::write(&values_file, values)?;
+    let values_file = values_file.to_str().context("a path that is no text")?;
+
+    let upgrade = ["upgrade", "bifold", chart, "--values", values_file, "--set=webhook.replicas=3", "--wait"];
+    let (missed, _) = try_join(create_pods(&ctx), helm(&ctx, &upgrade)).await?;
+    ensure!(missed == 0, "{missed} pods were created without their placement during the upgrade");
+    let replicas = ctx.replicas().await?.len();
+    ensure!(replicas == 3, "{replicas} webhook replicas after the upgrade to 3");
+
+    ctx.simulated_node(&SimulatedNode {
+        labels: BTreeMap::from([("story".to_owned(), "uninstall".to_owned())]),
+        ..SimulatedNode::named(NODE)
+    })
+    .await?;
+    let nodes: Api<Node> = Api::all(ctx.client.clone());
+    let before = nodes.get(NODE).await?;
+    ctx.apply(POOL).await?;
+    labelled(&ctx, &nodes, true).await?;
+
+    helm(&ctx, &["uninstall", "bifold", "--wait"]).await?;
+    nothing_is_left(&ctx, &before).await?;
+    let pod = windows_pod(0)?;
+    let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &ctx.namespace);
+    pods.create(&PostParams::default(), &pod).await.context("create a pod after the uninstall")?;
+
+    // Installed again, Bifold takes up the pool that was left.
+    helm(&ctx, &["install", "bifold", chart, "--values", values_file, "--wait"]).await?;
+    labelled(&ctx, &nodes, true).await?;
+    ctx.delete(POOL).await?;
+    labelled(&ctx, &nodes, false).await
+}
+
+async fn nothing_is_left(ctx: &Context, before: &Node) -> Result<()> {
+    let kinds = ctx.kubectl(["api-resources", "--verbs=list", "--output=name"]).await?.stdout;
+    let kinds = kinds.lines().filter(|kind| !kind.starts_with("events")).collect::<Vec<_>>().join(",");
+    for selector in [
+        "app.kubernetes.io/instance=bifold",
+        "app.kubernetes.io/managed-by=bifold-operator",
+        "bifold.dev/made-for-pool",
+    ] {
+        let selector = format!("--selector={selector}");
+        ctx.wait_for(&format!("the deletion of everything with {selector}"), SOON, || async {
+            let left =
+                ctx.kubectl(["get", &kinds, "--all-namespaces", &selector, "--output=name"]).await?.stdout;
+            Ok(if left.trim().is_empty() { Look::Done(()) } else { Look::NotYet(left) })
+        })
+        .await?;
+    }
+    let left =
+        ctx.kubectl(["get", "secrets,leases,pods", "--namespace", NAMESPACE, "--output=name"]).await?.stdout;
+    ensure!(left.trim().is_empty(), "left in {NAMESPACE}: {left}");
+
+    let nodes: Api<Node> = Api::all(ctx.client.clone());
+    let after = nodes.get(NODE).await?;
+    ensure!(after.labels() == before.labels(), "labels were {:?}, are {:?}", before.labels(), after.labels());
+    ensure!(after.annotations() == before.annotations(), "annotations are {:?}", after.annotations());
+    let taints = |node: &Node| node.spec.as_ref().and_then(|s| s.taints.clone()).unwrap_or_default();
+    ensure!(taints(&after) == taints(before), "taints are {:?}", taints(&after));
+
+    let pool = ctx.kubectl(["get", "windowsnodepool", "uninstall", "--output=json"]).await?;
+    let pool: Value = serde_json::from_str(&pool.stdout).context(pool.stderr)?;
+    ensure!(
+        pool["metadata"]["finalizers"].is_null(),
+        "the pool cannot be deleted any more: {}",
+        pool["metadata"]
+    );
+    Ok(())
+}
+
+/// Creates pods one after the other for as long as the upgrade takes at least; returns how many were not placed.
+async fn create_pods(ctx: &Context) -> Result<usize> {
+    let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &ctx.namespace);
+    let mut missed = 0;
+    let mut pace = tokio::time::interval(Duration::from_millis(50));
+    for number in 1..=400 {
+        pace.tick().await;
+        let created = pods.create(&PostParams::default(), &windows_pod(number)?).await?;
+        let selector = created.spec.and_then(|spec| spec.node_selector).unwrap_or_default();
+        missed += usize::from(!selector.contains_key("kubernetes.io/os"));
+    }
+    pods.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+    Ok(missed)
+}
+
+/// Never scheduled: the story is about admission.
+fn windows_pod(number: usize) -> Result<Pod> {
+    Ok(serde_json::from_value(json!({
+        "metadata": {"name": format!("pod-{number}")},
+        "spec": {
+            "os": {"name": "windows"},
+            "schedulingGates": [{"name": "bifold.dev/story"}],
+            "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}],
+        },
+    }))?)
+}
+
+async fn labelled(ctx: &Context, nodes: &Api<Node>, wanted: bool) -> Result<()> {
+    ctx.wait_for("the pool's label", SOON, || async {
+        let labels = nodes.get(NODE).await?.labels().clone();
+        let found = labels.contains_key("bifold.dev/pool");
+        Ok(if found == wanted { Look::Done(()) } else { Look::NotYet(format!("{labels:?}")) })
+    })
+    .await
+}
+
+async fn helm(ctx: &Context, args: &[&str]) -> Result<String> {
+    let output = ctx.helm(args.iter().copied().chain(["--namespace", NAMESPACE])).await?;
+    ensure!(output.status.success(), "helm {}: {}", args.join(" "), output.stderr);
+    Ok(output.stdout)
+}
