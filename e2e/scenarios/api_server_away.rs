@@ -15,9 +15,9 @@ pub(crate) const STORY: Story =
         Box::pin(tell(ctx))
     });
 
-const AWAY: Duration = Duration::from_secs(60);
+const AWAY: Duration = Duration::from_mins(1);
 /// Watches are retried with back-off, and an operator that lost its lease is started again by the kubelet.
-const RECOVERED_WITHIN: Duration = Duration::from_secs(120);
+const RECOVERED_WITHIN: Duration = Duration::from_mins(2);
 const APISERVER: &str = "kube-apiserver";
 
 const POOL: &str = "

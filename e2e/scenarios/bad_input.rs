@@ -92,9 +92,7 @@ fn review(object: &Value, resource: &str) -> Value {
 }
 
 fn small_pod() -> Value {
-    pod((0..1)
-        .map(|_| json!({"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}))
-        .collect())
+    pod(&[json!({"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"})])
 }
 
 /// More than 1 MiB in 1,000 containers.
@@ -106,10 +104,10 @@ fn large_pod() -> Value {
             "args": ["x".repeat(1000)],
         })
     };
-    pod((0..1000).map(container).collect())
+    pod(&(0..1000).map(container).collect::<Vec<_>>())
 }
 
-fn pod(containers: Vec<Value>) -> Value {
+fn pod(containers: &[Value]) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",

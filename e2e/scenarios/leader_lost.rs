@@ -17,7 +17,7 @@ pub(crate) const STORY: Story =
 
 const NAMESPACE: &str = "bifold-system";
 /// The term of the lease, and as much again for a slow machine.
-const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(60);
+const TAKEN_OVER_WITHIN: Duration = Duration::from_mins(1);
 
 const POOL: &str = "
 apiVersion: bifold.dev/v1alpha1

@@ -9,7 +9,9 @@ mod kinds;
 mod leader_lost;
 mod linux_deployment;
 mod pool_life;
+mod readme;
 mod replica_lost;
+mod second_cluster;
 mod secret_volume;
 mod upgrade_uninstall;
 mod win_webserver;
@@ -30,6 +32,8 @@ pub(crate) const ALL: &[Story] = &[
     replica_lost::STORY,
     leader_lost::STORY,
     api_server_away::STORY,
+    second_cluster::STORY,
     // Last: they install and uninstall Bifold.
     upgrade_uninstall::STORY,
+    readme::STORY,
 ];

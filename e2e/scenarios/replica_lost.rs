@@ -83,7 +83,7 @@ async fn delete_a_replica(ctx: &Context, grace: Option<u32>) -> Result<()> {
 async fn both_ready(ctx: &Context) -> Result<()> {
     let deployments: Api<Deployment> = Api::namespaced(ctx.client.clone(), NAMESPACE);
     let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), NAMESPACE);
-    ctx.wait_for("two ready webhook replicas", Duration::from_secs(60), || async {
+    ctx.wait_for("two ready webhook replicas", Duration::from_mins(1), || async {
         let ready = deployments.get(WEBHOOK).await?.status.and_then(|s| s.ready_replicas).unwrap_or(0);
         let pods = pods.list_metadata(&ListParams::default().labels(WEBHOOK_PODS)).await?.items.len();
         let seen = format!("{ready} ready of {pods} pods");

@@ -20,7 +20,7 @@ pub(crate) const STORY: Story = Story::plain(
 );
 
 const NAMESPACE: &str = "bifold-system";
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 const NODE: &str = "fake-uninstall";
 
 const POOL: &str = "

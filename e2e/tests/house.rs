@@ -1,5 +1,7 @@
 //! The house rules that a compiler does not check: who imports whom, and what the pure crates must not reach.
 
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as a test does")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     process::Command,
