@@ -102,7 +102,8 @@ pub fn main(stories: &'static [Story]) -> ExitCode {
     match run(Cli::parse().command, stories) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:?}");
+            // Not `{error:?}`: a backtrace would hide what a person can act on.
+            eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }

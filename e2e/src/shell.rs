@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 /// How many lines of a failed program's output its error carries.
-const LINES_SHOWN: usize = 25;
+const LINES_SHOWN: usize = 60;
 
 /// What a program wrote and how it ended.
 #[derive(Debug)]
@@ -80,8 +80,13 @@ pub async fn capture(command: &mut Command) -> Result<String> {
 #[must_use]
 pub fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
-    let shown = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
-    shown.iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+    indented(&lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n"))
+}
+
+/// A text, indented.
+#[must_use]
+pub fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
 fn finish(done: &std::process::Output) -> Output {

@@ -55,7 +55,8 @@ impl Layout {
         let directory = directory_of(name)?;
         let state = paths::state()?;
         fs::create_dir_all(&state)?;
-        let lock = File::create(state.join("numbers.lock"))?;
+        // The directory itself is what is locked: nothing more to create, nothing left over.
+        let lock = File::open(&state)?;
         lock.lock().context("lock the list of clusters")?;
         let taken: Vec<u8> = Self::all()?.iter().map(|other| other.number).collect();
         let free = |number: &u8| {

@@ -1,6 +1,7 @@
 //! One cluster: bringing it up, looking at it, taking it away.
 //!
 //! ```text
+//! claim            one command at a time
 //! layout           name and number -> files, addresses, names
 //! pki              certificates and kubeconfigs
 //! supervisor       the process that owns all others
@@ -11,6 +12,7 @@
 //! status           what a person wants to know
 //! ```
 
+pub(crate) mod claim;
 mod control_groups;
 mod control_plane;
 pub mod layout;
@@ -106,8 +108,11 @@ impl Cluster {
 
     fn told(&self, program: &Path) -> Command {
         let mut command = shell::command(program);
-        // Plug-ins and caches of the person at the keyboard must not change what a story sees.
-        command.env("KUBECONFIG", self.layout.kubeconfig()).env("HELM_CACHE_HOME", self.layout.path("helm"));
+        command.env("KUBECONFIG", self.layout.kubeconfig());
+        // Neither read nor leave anything in the home directory of the person at the keyboard.
+        for place in ["KUBECACHEDIR", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+            command.env(place, self.layout.path("clients").join(place));
+        }
         command
     }
 }

@@ -9,6 +9,7 @@ use tokio::process::Command;
 
 pub(crate) use test::test;
 
+use crate::cluster::claim::Claim;
 use crate::cluster::layout::Layout;
 use crate::cluster::{Cluster, start, status as look, stop};
 use crate::progress::Steps;
@@ -17,6 +18,7 @@ use crate::{images, install, machine, shell};
 
 pub(crate) async fn up(name: &str, with_bifold: bool) -> Result<ExitCode> {
     let steps = Steps::new();
+    let _claim = Claim::new(name)?;
     let cluster = bring_up(&steps, name, with_bifold).await?;
     println!("{}\n", steps.table());
     println!("Cluster {name:?} is running. To use it:\n");

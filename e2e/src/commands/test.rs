@@ -6,9 +6,11 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 
 use crate::args::Test;
 use crate::checks;
+use crate::cluster::claim::Claim;
 use crate::cluster::layout::Layout;
 use crate::cluster::stop;
 use crate::progress::Steps;
@@ -18,6 +20,7 @@ use crate::tools::Tools;
 
 /// Runs the tests. The last line says how many passed and failed; any failure is a failure of the whole.
 pub(crate) async fn test(args: Test, stories: &'static [Story]) -> Result<ExitCode> {
+    let _claim = Claim::new(&args.name)?;
     let steps = Arc::new(Steps::new());
     let tally = Arc::new(Mutex::new(Tally::default()));
     let (name, keep) = (args.name.clone(), args.keep);
@@ -25,13 +28,10 @@ pub(crate) async fn test(args: Test, stories: &'static [Story]) -> Result<ExitCo
     let mut work = tokio::spawn(everything(args, stories, Arc::clone(&steps), Arc::clone(&tally)));
     let mut terminated = signal(SignalKind::terminate())?;
     let ended = tokio::select! {
-        ended = &mut work => ended.map_err(|error| anyhow!("{error}")).and_then(|result| result),
-        _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
-        _ = terminated.recv() => Err(anyhow!("terminated")),
+        ended = &mut work => ended.map_err(anyhow::Error::from).and_then(|result| result),
+        _ = tokio::signal::ctrl_c() => Err(end(work, "interrupted").await),
+        _ = terminated.recv() => Err(end(work, "terminated").await),
     };
-    work.abort();
-    // Dropped by now or soon, and with it every program that it runs; only then nothing new can appear.
-    let _ = work.await;
 
     let mut tally = tally.lock().await;
     if let Err(error) = ended {
@@ -47,6 +47,13 @@ pub(crate) async fn test(args: Test, stories: &'static [Story]) -> Result<ExitCo
     }
     println!("{} passed, {} failed", tally.passed, tally.failed);
     Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Ends the work. Once it is dropped, and with it every program that it runs, nothing new can appear.
+async fn end(work: JoinHandle<Result<()>>, why: &'static str) -> anyhow::Error {
+    work.abort();
+    let _ = work.await;
+    anyhow!(why)
 }
 
 async fn everything(

@@ -29,7 +29,7 @@ impl Tally {
             Ok(()) => self.passed += 1,
             Err(error) => {
                 self.failed += 1;
-                steps.say(&shell::tail(&format!("{error:?}")));
+                steps.say(&shell::indented(&format!("{error:#}")));
             }
         }
     }

@@ -145,7 +145,9 @@ pub(crate) async fn ended(layout: &Layout, name: &str) -> Result<Option<anyhow::
 
 async fn ask(layout: &Layout, request: &Request) -> Result<(Answer, i32)> {
     let stream = UnixStream::connect(layout.socket()).await;
-    let mut stream = stream.with_context(|| format!("cluster {:?} is not running", layout.name()))?;
+    let mut stream = stream.with_context(|| {
+        format!("cluster {0:?} is not running; `cargo e2e up --name {0}` starts it", layout.name())
+    })?;
     // The kernel translates the id into this process's namespace.
     let supervisor = stream.peer_cred()?.pid().context("the supervisor has no process id here")?;
     stream.write_all(format!("{}\n", serde_json::to_string(request)?).as_bytes()).await?;

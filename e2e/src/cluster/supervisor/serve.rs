@@ -46,7 +46,8 @@ pub(crate) fn serve(directory: &Path) -> Result<()> {
             });
         }
     });
-    println!("{READY}");
+    // Fails when `up` is gone by now, and with this process goes everything that it left.
+    writeln!(std::io::stdout(), "{READY}").context("report to `up`")?;
     loop {
         match signals.wait().context("wait for a signal")? {
             Signal::SIGCHLD => parts.collect(),
