@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use bifold_e2e::story::{Context, Placed, Story, build_of};
 use k8s_openapi::api::core::v1::Node;
-use kube::{Api, ResourceExt as _, api::ListParams};
+use kube::{Api, ResourceExt, api::ListParams};
 
 pub(crate) const STORY: Story = Story::placement(
     "windows-daemonset",
@@ -64,7 +64,7 @@ async fn without(ctx: Context) -> Result<()> {
 async fn windows_nodes(ctx: &Context, choose: impl Fn(&Node) -> bool) -> Result<BTreeSet<String>> {
     let nodes: Api<Node> = Api::all(ctx.client.clone());
     let windows = nodes.list(&ListParams::default().labels("kubernetes.io/os=windows")).await?;
-    Ok(windows.items.iter().filter(|node| choose(node)).map(|node| node.name_any()).collect())
+    Ok(windows.items.iter().filter(|node| choose(node)).map(ResourceExt::name_any).collect())
 }
 
 fn names(placed: &[Placed]) -> BTreeSet<String> {
