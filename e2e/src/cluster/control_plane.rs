@@ -75,7 +75,7 @@ pub(crate) async fn serves(layout: &Layout, client: &Client) -> Result<()> {
                 return Ok(Look::Never(ended));
             }
         }
-        let answer = client.request_text(http_get("/readyz")?).await?;
+        let answer = health(client).await?;
         Ok(if answer == "ok" { Look::Done(()) } else { Look::NotYet(answer) })
     })
     .await
@@ -96,8 +96,10 @@ pub(crate) async fn controllers_work(layout: &Layout, client: &Client) -> Result
     .await
 }
 
-fn http_get(path: &str) -> Result<http::Request<Vec<u8>>> {
-    Ok(http::Request::get(path).body(Vec::new())?)
+/// What the API server says about itself: `ok`, or what is not.
+pub(crate) async fn health(client: &Client) -> Result<String> {
+    let ready = http::Request::get("/readyz").body(Vec::new())?;
+    Ok(client.request_text(ready).await?)
 }
 
 fn write_identities(layout: &Layout, authority: &Authority) -> Result<()> {

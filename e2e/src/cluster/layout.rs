@@ -111,6 +111,11 @@ impl Layout {
         self.path("supervisor.sock")
     }
 
+    /// This program's own copy of itself: the checkout may be built again, or cleaned, while the cluster runs.
+    pub(crate) fn program(&self) -> PathBuf {
+        self.path("bifold-e2e")
+    }
+
     /// The bridge that the API server listens on and every node is plugged into.
     pub(crate) fn bridge(&self) -> String {
         bridge_name(self.number)

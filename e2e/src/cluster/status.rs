@@ -5,28 +5,36 @@ use comfy_table::{Table, presets};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
 
-use super::Cluster;
 use super::supervisor::client::{self as supervisor, Found};
+use super::{Cluster, control_plane};
 
-/// The tables of parts and nodes.
+/// The tables of parts and nodes. Parts are told of by the supervisor, so they are shown even when no API server is.
 pub(crate) async fn describe(cluster: &Cluster) -> Result<String> {
     let mut parts = table(["part", "pid", "up", "state", "log"]);
     for found in supervisor::list(&cluster.layout).await? {
         parts.add_row(part_row(cluster, &found));
     }
-    let nodes: Api<Node> = Api::all(cluster.client().await?);
-    let mut listed = table(["node", "ready", "kind", "kernel", "taints"]);
-    for node in nodes.list(&ListParams::default()).await? {
-        listed.add_row(node_row(&node));
-    }
+    let client = cluster.client().await?;
+    let (health, nodes) = match control_plane::health(&client).await {
+        Ok(health) => (health, node_table(client).await?.to_string()),
+        Err(error) => (format!("{error:#}"), String::new()),
+    };
     Ok(format!(
-        "cluster {:?}, API server {}\n\n{parts}\n\n{listed}\n\nexport KUBECONFIG={}",
+        "cluster {:?}, API server {}: {health}\n\n{parts}\n\n{nodes}\n\nexport KUBECONFIG={}",
         cluster.layout.name(),
         cluster.layout.api_server(),
         cluster.layout.kubeconfig().display(),
     ))
+}
+
+async fn node_table(client: Client) -> Result<Table> {
+    let mut nodes = table(["node", "ready", "kind", "kernel", "taints"]);
+    for node in Api::<Node>::all(client).list(&ListParams::default()).await? {
+        nodes.add_row(node_row(&node));
+    }
+    Ok(nodes)
 }
 
 fn part_row(cluster: &Cluster, found: &Found) -> [String; 5] {

@@ -69,9 +69,8 @@ pub(crate) async fn start_runtime(layout: &Layout, client: &Client, authority: &
     let directory = layout.path(NAME);
     fs::create_dir_all(&directory)?;
     control_groups::create(layout)?;
-    let holder = std::env::current_exe().context("find this program's file")?;
     let args = [SUBCOMMAND.to_owned(), directory.display().to_string()];
-    supervisor::run(layout, Part::new(NAME, holder, args)).await?;
+    supervisor::run(layout, Part::new(NAME, layout.program(), args)).await?;
     let pid = supervisor::pid_of(layout, NAME).await?;
     wait_for("the node's namespaces", STARTED_WITHIN, || async {
         if let Some(ended) = supervisor::ended(layout, NAME).await? {

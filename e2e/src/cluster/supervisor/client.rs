@@ -45,6 +45,7 @@ pub(crate) struct Found {
 /// Starts the supervisor in a session and namespaces of its own and waits until it serves requests.
 pub(crate) async fn start(layout: &Layout) -> Result<()> {
     let log = File::options().create(true).append(true).open(layout.log("supervisor"))?;
+    fs::copy("/proc/self/exe", layout.program()).context("copy this program")?;
     let mut command = std::process::Command::new("setsid");
     command
         .args([
@@ -56,7 +57,7 @@ pub(crate) async fn start(layout: &Layout) -> Result<()> {
             "--fork",
             "--kill-child=KILL",
         ])
-        .arg(std::env::current_exe().context("find this program's file")?)
+        .arg(layout.program())
         .arg(SUBCOMMAND)
         .arg(layout.directory())
         .env("PATH", shell::search_path())
