@@ -94,6 +94,11 @@ impl WindowsBuild {
         RELEASES.iter().find(|r| r.build == self.0).map(|r| r.product)
     }
 
+    /// The builds of all Windows Server releases that can be a node, oldest first.
+    pub fn releases() -> impl Iterator<Item = Self> {
+        RELEASES.iter().map(|r| Self(r.build))
+    }
+
     /// The build that a word of an image tag names: `ltsc2022`, `1809`, `20H2`. Case does not count.
     #[must_use]
     pub fn from_tag_word(word: &str) -> Option<Self> {
