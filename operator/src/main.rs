@@ -1,2 +1,23 @@
-//! placeholder
-fn main() {}
+//! `bifold-operator`: reconciles pools, the status of policies, and the certificates of the webhook.
+
+mod args;
+mod events;
+mod metrics;
+mod pools;
+mod run;
+mod text;
+mod watch;
+mod writer;
+
+use clap::Parser as _;
+
+use crate::args::{Cli, Command};
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    bifold_runtime::crypto::install()?;
+    match Cli::parse().command {
+        Command::Run(args) => run::run(args).await,
+        Command::Release(_) => Ok(()),
+    }
+}
