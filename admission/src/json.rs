@@ -7,7 +7,7 @@ use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_json::value::RawValue;
 
@@ -72,17 +72,21 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// A list; an element that is `null` counts as an empty one, so that the others keep their places.
+/// A list; an element that is `null` counts as an empty one, so that the others keep their places. `R` is how an
+/// element is read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct List<T>(Vec<T>);
+pub struct List<T, R = T>(Vec<T>, PhantomData<R>);
 
-impl<T> Default for List<T> {
+/// A list of objects.
+pub type Objects<T> = List<T, Object<T>>;
+
+impl<T, R> Default for List<T, R> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self(Vec::new(), PhantomData)
     }
 }
 
-impl<T> Deref for List<T> {
+impl<T, R> Deref for List<T, R> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -90,33 +94,78 @@ impl<T> Deref for List<T> {
     }
 }
 
-impl<T> From<Vec<T>> for List<T> {
-    fn from(items: Vec<T>) -> Self {
-        Self(items)
-    }
-}
-
-impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for List<T> {
+impl<'de, T: Default, R: Deserialize<'de> + Read<T>> Deserialize<'de> for List<T, R> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(ListVisitor(PhantomData))
     }
 }
 
-struct ListVisitor<T>(PhantomData<T>);
+struct ListVisitor<T, R>(PhantomData<(T, R)>);
 
-impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for ListVisitor<T> {
-    type Value = List<T>;
+impl<'de, T: Default, R: Deserialize<'de> + Read<T>> Visitor<'de> for ListVisitor<T, R> {
+    type Value = List<T, R>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<List<T>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<List<T, R>, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = seq.next_element::<Option<T>>()? {
-            items.push(item.unwrap_or_default());
+        while let Some(item) = seq.next_element::<Option<R>>()? {
+            items.push(item.map(Read::read).unwrap_or_default());
         }
-        Ok(List(items))
+        Ok(List(items, PhantomData))
+    }
+}
+
+/// What is read in place of a `T`.
+pub trait Read<T> {
+    /// The value.
+    fn read(self) -> T;
+}
+
+impl<T> Read<T> for T {
+    fn read(self) -> T {
+        self
+    }
+}
+
+/// A struct that is read from an object only. (Alone, serde also takes a list of the values of its fields; a patch
+/// for the object that it then seems to be would not apply.)
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Object<T>(pub T);
+
+impl<T> Read<T> for Object<T> {
+    fn read(self) -> T {
+        self.0
+    }
+}
+
+impl<T> Deref for Object<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
     }
 }
 

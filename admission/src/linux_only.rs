@@ -29,11 +29,11 @@ const fn container(path: &'static str, set: fn(&Container<'_>) -> bool) -> Conta
 }
 
 fn on_pod(spec: &Spec<'_>, set: fn(&SecurityContext<'_>) -> bool) -> bool {
-    spec.security_context.as_ref().is_some_and(set)
+    spec.security_context.as_deref().is_some_and(set)
 }
 
 fn on_container(container: &Container<'_>, set: fn(&SecurityContext<'_>) -> bool) -> bool {
-    container.security_context.as_ref().is_some_and(set)
+    container.security_context.as_deref().is_some_and(set)
 }
 
 /// The fields of the pod.

@@ -2,6 +2,8 @@
 //! is changed, and a pod that lacks nothing gets nothing.
 
 mod class;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 

@@ -5,16 +5,16 @@
 
 use serde::Deserialize;
 
-use crate::json::{List, Map, Set, Text};
+use crate::json::{List, Map, Object, Objects, Set, Text};
 
 /// A pod, or a pod template: both have `metadata` and `spec`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct PodView<'a> {
     /// `metadata`.
-    pub metadata: Option<Metadata<'a>>,
+    pub metadata: Option<Object<Metadata<'a>>>,
     /// `spec`.
-    pub spec: Option<Spec<'a>>,
+    pub spec: Option<Object<Spec<'a>>>,
 }
 
 /// `metadata` of a pod.
@@ -24,7 +24,7 @@ pub struct Metadata<'a> {
     /// Its annotations.
     pub annotations: Option<Map<'a>>,
     /// What made it.
-    pub owner_references: Option<List<Owner<'a>>>,
+    pub owner_references: Option<Objects<Owner<'a>>>,
 }
 
 /// One of `metadata.ownerReferences`.
@@ -44,7 +44,7 @@ pub struct Owner<'a> {
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Spec<'a> {
     /// `os`.
-    pub os: Option<OsField<'a>>,
+    pub os: Option<Object<OsField<'a>>>,
     /// The node that it is bound to.
     pub node_name: Option<Text<'a>>,
     /// Its RuntimeClass.
@@ -54,21 +54,21 @@ pub struct Spec<'a> {
     /// Labels that its node must carry.
     pub node_selector: Option<Map<'a>>,
     /// `affinity`.
-    pub affinity: Option<Affinity<'a>>,
+    pub affinity: Option<Object<Affinity<'a>>>,
     /// Taints that it takes.
-    pub tolerations: Option<List<Toleration<'a>>>,
+    pub tolerations: Option<Objects<Toleration<'a>>>,
     /// Its service account.
     pub service_account_name: Option<Text<'a>>,
     /// Its containers.
-    pub containers: Option<List<Container<'a>>>,
+    pub containers: Option<Objects<Container<'a>>>,
     /// Containers that run before them.
-    pub init_containers: Option<List<Container<'a>>>,
+    pub init_containers: Option<Objects<Container<'a>>>,
     /// Containers that were added for debugging.
-    pub ephemeral_containers: Option<List<Container<'a>>>,
+    pub ephemeral_containers: Option<Objects<Container<'a>>>,
     /// Its volumes.
-    pub volumes: Option<List<Volume<'a>>>,
+    pub volumes: Option<Objects<Volume<'a>>>,
     /// Security settings of all containers.
-    pub security_context: Option<SecurityContext<'a>>,
+    pub security_context: Option<Object<SecurityContext<'a>>>,
     /// `hostPID`.
     #[serde(rename = "hostPID")]
     pub host_pid: Option<bool>,
@@ -96,7 +96,7 @@ pub struct OsField<'a> {
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Affinity<'a> {
     /// `nodeAffinity`.
-    pub node_affinity: Option<NodeAffinity<'a>>,
+    pub node_affinity: Option<Object<NodeAffinity<'a>>>,
 }
 
 /// `spec.affinity.nodeAffinity`.
@@ -105,7 +105,7 @@ pub struct Affinity<'a> {
 pub struct NodeAffinity<'a> {
     /// What a node must satisfy.
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
-    pub required: Option<NodeSelector<'a>>,
+    pub required: Option<Object<NodeSelector<'a>>>,
 }
 
 /// A list of terms of which one must hold.
@@ -113,7 +113,7 @@ pub struct NodeAffinity<'a> {
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct NodeSelector<'a> {
     /// The terms.
-    pub node_selector_terms: Option<List<Term<'a>>>,
+    pub node_selector_terms: Option<Objects<Term<'a>>>,
 }
 
 /// A term: all of its requirements must hold. One without requirements holds nowhere.
@@ -121,9 +121,9 @@ pub struct NodeSelector<'a> {
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Term<'a> {
     /// Requirements on labels.
-    pub match_expressions: Option<List<Requirement<'a>>>,
+    pub match_expressions: Option<Objects<Requirement<'a>>>,
     /// Requirements on fields, of which there is one: `metadata.name`.
-    pub match_fields: Option<List<Requirement<'a>>>,
+    pub match_fields: Option<Objects<Requirement<'a>>>,
 }
 
 /// One requirement of a term.
@@ -161,11 +161,11 @@ pub struct Container<'a> {
     /// Its image as written.
     pub image: Option<Text<'a>>,
     /// Volumes that it mounts.
-    pub volume_mounts: Option<List<VolumeMount<'a>>>,
+    pub volume_mounts: Option<Objects<VolumeMount<'a>>>,
     /// Its security settings.
-    pub security_context: Option<SecurityContext<'a>>,
+    pub security_context: Option<Object<SecurityContext<'a>>>,
     /// `lifecycle`.
-    pub lifecycle: Option<Lifecycle<'a>>,
+    pub lifecycle: Option<Object<Lifecycle<'a>>>,
 }
 
 /// One of a container's `volumeMounts`.
@@ -191,9 +191,9 @@ pub struct Volume<'a> {
     /// Its name.
     pub name: Option<Text<'a>>,
     /// A Secret.
-    pub secret: Option<SecretSource<'a>>,
+    pub secret: Option<Object<SecretSource<'a>>>,
     /// Several sources in one directory.
-    pub projected: Option<Projected<'a>>,
+    pub projected: Option<Object<Projected<'a>>>,
 }
 
 /// A Secret as a volume or as a source of a projected volume; the two name it differently.
@@ -205,7 +205,7 @@ pub struct SecretSource<'a> {
     /// The Secret of a projected source.
     pub name: Option<Text<'a>>,
     /// The keys that become files; without it all of them.
-    pub items: Option<List<KeyToPath<'a>>>,
+    pub items: Option<Objects<KeyToPath<'a>>>,
 }
 
 /// A key of a Secret that becomes a file.
@@ -221,7 +221,7 @@ pub struct KeyToPath<'a> {
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct Projected<'a> {
     /// Its sources.
-    pub sources: Option<List<ProjectedSource<'a>>>,
+    pub sources: Option<Objects<ProjectedSource<'a>>>,
 }
 
 /// A source of a projected volume. Sources that are no Secret are of no interest.
@@ -229,7 +229,7 @@ pub struct Projected<'a> {
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct ProjectedSource<'a> {
     /// A Secret.
-    pub secret: Option<SecretSource<'a>>,
+    pub secret: Option<Object<SecretSource<'a>>>,
 }
 
 /// `securityContext` of a pod or of a container: the fields of both.
@@ -237,7 +237,7 @@ pub struct ProjectedSource<'a> {
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 #[allow(missing_docs)] // Each is the API's field of that name; `linux_only` says what they have in common.
 pub struct SecurityContext<'a> {
-    pub windows_options: Option<WindowsOptions<'a>>,
+    pub windows_options: Option<Object<WindowsOptions<'a>>>,
     pub app_armor_profile: Set,
     pub se_linux_options: Set,
     pub seccomp_profile: Set,
@@ -313,7 +313,7 @@ impl<'a> Spec<'a> {
     /// Whether any part of it is a process of the host. (The API server wants all or none.)
     #[must_use]
     pub fn host_process(&self) -> bool {
-        let set = |context: &Option<SecurityContext<'_>>| {
+        let set = |context: &Option<Object<SecurityContext<'_>>>| {
             context.as_ref().and_then(|c| c.windows_options.as_ref()?.host_process) == Some(true)
         };
         set(&self.security_context) || self.all_containers().any(|(_, _, c)| set(&c.security_context))

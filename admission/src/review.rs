@@ -16,7 +16,7 @@ pub use answer::{Answer, Outcome};
 use crate::{
     cluster::Cluster,
     decide::{Decision, Request, Subject, decide},
-    json::{Set, Text},
+    json::{Object, Set, Text},
     patch::patch,
     pod::{PodView, text},
     workload::Kind,
@@ -46,14 +46,14 @@ pub enum NoReview {
 struct Incoming<'a> {
     api_version: Option<Text<'a>>,
     kind: Option<Text<'a>>,
-    request: Option<Question<'a>>,
+    request: Option<Object<Question<'a>>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 struct Question<'a> {
     uid: Option<Text<'a>>,
-    kind: Option<GroupKind<'a>>,
+    kind: Option<Object<GroupKind<'a>>>,
     sub_resource: Option<Text<'a>>,
     namespace: Option<Text<'a>>,
     operation: Option<Text<'a>>,
@@ -72,7 +72,7 @@ struct GroupKind<'a> {
 #[derive(Deserialize)]
 struct Bare<'a> {
     #[serde(bound(deserialize = "'de: 'a"))]
-    request: BareQuestion<'a>,
+    request: Object<BareQuestion<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -85,7 +85,7 @@ struct BareQuestion<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Workload {
-    metadata: Option<WorkloadMetadata>,
+    metadata: Option<Object<WorkloadMetadata>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -96,10 +96,11 @@ struct WorkloadMetadata {
 
 /// Answers a review.
 pub fn review(bytes: &[u8], cluster: &Cluster) -> Result<Answer, NoReview> {
-    let incoming: Incoming<'_> = match serde_json::from_slice(bytes) {
+    let Object(incoming): Object<Incoming<'_>> = match serde_json::from_slice(bytes) {
         Ok(incoming) => incoming,
         Err(error) => {
-            let bare: Bare<'_> = serde_json::from_slice(bytes).map_err(|_| NoReview::Json(error))?;
+            let Object(bare): Object<Bare<'_>> =
+                serde_json::from_slice(bytes).map_err(|_| NoReview::Json(error))?;
             return Ok(Answer::unreadable(&bare.request.uid, None));
         }
     };
@@ -138,7 +139,7 @@ fn subject(kind: &Kind, question: &Question<'_>) -> Option<Subject> {
 /// The pod in an object of that kind. `None` for a workload that is being deleted: it makes no more pods.
 fn pod<'a>(kind: &Kind, object: &'a RawValue) -> serde_json::Result<Option<PodView<'a>>> {
     if !kind.template.is_empty() {
-        let workload: Workload = serde_json::from_str(object.get())?;
+        let Object(workload): Object<Workload> = serde_json::from_str(object.get())?;
         if workload.metadata.is_some_and(|m| m.deletion_timestamp.is_some()) {
             return Ok(None);
         }
@@ -150,7 +151,7 @@ fn pod<'a>(kind: &Kind, object: &'a RawValue) -> serde_json::Result<Option<PodVi
             None => return Ok(None),
         }
     }
-    serde_json::from_str(at.get()).map(Some)
+    serde_json::from_str(at.get()).map(|Object(pod)| Some(pod))
 }
 
 fn patch_of(

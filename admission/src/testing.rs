@@ -58,7 +58,7 @@ pub fn windows(spec: &Value) -> Value {
     let spec = pod["spec"].as_object_mut().unwrap();
     spec.entry("nodeSelector").or_insert_with(|| json!({ "kubernetes.io/os": "windows" }));
     if spec["nodeSelector"].is_null() {
-        spec["os"] = json!({ "name": "windows" });
+        spec.insert("os".to_owned(), json!({ "name": "windows" }));
     }
     pod
 }

@@ -5,6 +5,7 @@ use bifold_crds::{keys, workload_policy::Os};
 use super::{Evidence, Source, Strength};
 use crate::{
     cluster::{Nodes, RuntimeClass},
+    json::Object,
     pod::{Requirement, SecurityContext, Spec, Term, text},
 };
 
@@ -95,7 +96,7 @@ fn required_os(requirement: &Requirement<'_>) -> Option<Os> {
 
 /// `hostProcess: true` can only mean Windows; other options may be there for pods that are not.
 pub(super) fn windows_options(spec: &Spec<'_>, found: &mut Vec<Evidence>) {
-    let mut look = |context: &Option<SecurityContext<'_>>, at: &dyn Fn() -> String| {
+    let mut look = |context: &Option<Object<SecurityContext<'_>>>, at: &dyn Fn() -> String| {
         let Some(options) = context.as_ref().and_then(|c| c.windows_options.as_ref()) else { return false };
         let path = format!("{}.securityContext.windowsOptions", at());
         let evidence = if options.host_process == Some(true) {

@@ -84,8 +84,8 @@ mod tests {
         assert_eq!((&spec["nodeSelector"], &spec["affinity"]), (&json!(null), &json!(null)));
         assert_eq!(
             spec["tolerations"].as_array().unwrap().len(),
-            2,
-            "its nodes are tainted and the class has none"
+            1,
+            "the node is tainted and the class has none"
         );
         assert_eq!(spec["os"]["name"], "windows");
     }

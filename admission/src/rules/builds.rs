@@ -14,8 +14,7 @@ use crate::{
 pub(super) fn mismatch(case: &Case<'_>, hits: &mut Vec<Hit>) {
     let reach = &case.reach;
     let possible = reach.known && !reach.admitted.is_empty() && reach.runnable.is_empty();
-    // The node of a DaemonSet's pod is not the pod's choice; its template is what is judged.
-    if case.os != Verdict::Windows || case.daemon_pod || !possible {
+    if !has_to_find_a_node(case) || !possible {
         return;
     }
     let isolation = case.isolation();
@@ -30,6 +29,11 @@ pub(super) fn mismatch(case: &Case<'_>, hits: &mut Vec<Hit>) {
         remedy: remedy(isolation),
         basis: Basis::Snapshot,
     });
+}
+
+/// The node of a DaemonSet's pod is not the pod's choice, and a pod that contradicts itself has other troubles.
+fn has_to_find_a_node(case: &Case<'_>) -> bool {
+    case.os == Verdict::Windows && !case.daemon_pod && !case.in_conflict()
 }
 
 fn told(image: &Image<'_>, build: WindowsBuild, offered: &str, alone: bool) -> String {
@@ -68,7 +72,7 @@ fn with_product(build: WindowsBuild) -> String {
 
 pub(super) fn no_node(case: &Case<'_>, hits: &mut Vec<Hit>) {
     let reach = &case.reach;
-    if case.os != Verdict::Windows || case.daemon_pod || case.spec.node_name.is_some() || !reach.known {
+    if !has_to_find_a_node(case) || case.spec.node_name.is_some() || !reach.known {
         return;
     }
     let Some((path, message, remedy)) = obstacle(case) else { return };
