@@ -1,6 +1,7 @@
 //! `bifold-operator`: reconciles pools, the status of policies, and the certificates of the webhook.
 
 mod args;
+mod certificates;
 mod events;
 mod metrics;
 mod pools;

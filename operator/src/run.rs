@@ -8,7 +8,14 @@ use kube::Client;
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{args::RunArgs, events, metrics::Metrics, pools, writer::Writer};
+use crate::{
+    args::RunArgs,
+    certificates::{self, Lifetimes, Names},
+    events,
+    metrics::Metrics,
+    pools,
+    writer::Writer,
+};
 
 /// Passes in flight get this long after a signal; below the 30 s that the kubelet waits.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -57,6 +64,16 @@ async fn lead(
     let writer = Writer::new(client.clone(), leadership.fence(), metrics.clone());
     let recorder = events::recorder(client, args.lease.identity.clone());
     let mut parts = JoinSet::new();
+    let names = Names::new(&args.lease.namespace, &args.webhook);
+    let lifetimes = Lifetimes { leaf: args.lifetimes.leaf_lifetime, authority: args.lifetimes.ca_lifetime };
+    parts.spawn(certificates::run(
+        writer.clone(),
+        recorder.clone(),
+        metrics.clone(),
+        names,
+        lifetimes,
+        stop.clone(),
+    ));
     parts.spawn(pools::watch::run(writer, recorder, metrics.clone(), stop.clone()));
     tokio::select! {
         () = stop.cancelled() => {}
