@@ -30,11 +30,12 @@ pub(crate) async fn up(name: &str, with_bifold: bool) -> Result<ExitCode> {
 
 /// Starts a cluster, or finds it running, and installs Bifold as the checkout has it.
 async fn bring_up(steps: &Steps, name: &str, with_bifold: bool) -> Result<Cluster> {
+    let former = Layout::find(name)?;
     machine::prepare(steps).await?;
     let tools = Tools::build(steps).await?;
     let pause = images::pause(steps).await?;
     let bifold = if with_bifold { Some(images::bifold(steps).await?) } else { None };
-    let cluster = match Layout::find(name)? {
+    let cluster = match former {
         Some(layout) if start::is_complete(&layout) => {
             steps.say(&format!("cluster {name:?} is already running"));
             Cluster::new(layout, tools)
