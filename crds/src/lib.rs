@@ -13,7 +13,6 @@
 pub mod conditions;
 pub mod keys;
 pub mod node_pool;
-pub mod precedence;
 mod schema;
 pub mod selector;
 pub mod windows_build;

@@ -4,7 +4,9 @@ mod args;
 mod certificates;
 mod events;
 mod metrics;
+mod policies;
 mod pools;
+mod release;
 mod run;
 mod text;
 mod watch;
@@ -19,6 +21,6 @@ async fn main() -> anyhow::Result<()> {
     bifold_runtime::crypto::install()?;
     match Cli::parse().command {
         Command::Run(args) => run::run(args).await,
-        Command::Release(_) => Ok(()),
+        Command::Release(args) => release::release(args).await,
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     certificates::{self, Lifetimes, Names},
     events,
     metrics::Metrics,
-    pools,
+    policies, pools,
     writer::Writer,
 };
 
@@ -74,6 +74,7 @@ async fn lead(
         lifetimes,
         stop.clone(),
     ));
+    parts.spawn(policies::run(writer.clone(), metrics.clone(), stop.clone()));
     parts.spawn(pools::watch::run(writer, recorder, metrics.clone(), stop.clone()));
     tokio::select! {
         () = stop.cancelled() => {}

@@ -1,6 +1,11 @@
 //! Streams of objects that survive what happens to watches: errors, objects that cannot be read, heartbeats.
 
-use std::{collections::HashMap, fmt::Debug, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt::Debug,
+    sync::Arc,
+    time::Duration,
+};
 
 use bifold_runtime::client::chain;
 use futures::{Stream, StreamExt as _, future};
@@ -13,6 +18,7 @@ use kube::{
     },
 };
 use serde::de::DeserializeOwned;
+use tokio::time::{Instant, timeout_at};
 
 use crate::metrics::Metrics;
 
@@ -135,6 +141,21 @@ where
             }
         }
         futures::stream::iter(changed)
+    })
+}
+
+/// Everything that arrives within `window` of the first item, as one set.
+pub fn coalesce<T: Ord + Send>(
+    stream: impl Stream<Item = T> + Send + Unpin,
+    window: Duration,
+) -> impl Stream<Item = BTreeSet<T>> + Send {
+    futures::stream::unfold(stream, move |mut stream| async move {
+        let mut together = BTreeSet::from([stream.next().await?]);
+        let end = Instant::now() + window;
+        while let Ok(Some(item)) = timeout_at(end, stream.next()).await {
+            together.insert(item);
+        }
+        Some((together, stream))
     })
 }
 

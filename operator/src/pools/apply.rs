@@ -9,7 +9,7 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::{core::v1::Node, node::v1::RuntimeClass};
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, Patch, Preconditions},
+    api::{DeleteParams, ObjectMeta, Patch, Preconditions},
 };
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ pub async fn apply(writer: &Writer, pool: &WindowsNodePool, plan: &Plan, world: 
     let mut outcome = Outcome::default();
     // Before anything that it will have to take back.
     if plan.finalizer == Finalizer::Add
-        && let Err(error) = finalizer(writer, pool, true).await
+        && let Err(error) = finalizer(writer, &pool.metadata, true).await
     {
         outcome.pool = Some(outcome.failed(error));
         return outcome;
@@ -84,7 +84,7 @@ pub async fn apply(writer: &Writer, pool: &WindowsNodePool, plan: &Plan, world: 
     // After everything that it stood for.
     if plan.finalizer == Finalizer::Remove
         && outcome.complete()
-        && let Err(error) = finalizer(writer, pool, false).await
+        && let Err(error) = finalizer(writer, &pool.metadata, false).await
     {
         outcome.pool = Some(outcome.failed(error));
     }
@@ -187,20 +187,20 @@ pub async fn class(writer: &Writer, step: &ClassStep) -> Result<(), WriteError> 
     Ok(())
 }
 
-pub async fn finalizer(writer: &Writer, pool: &WindowsNodePool, wanted: bool) -> Result<(), WriteError> {
-    let name = pool.name_any();
-    let others = pool.finalizers().iter().filter(|f| *f != keys::POOL_FINALIZER);
+/// Adds our finalizer to a pool, or removes it. Of the pool only the metadata is needed, so that one that cannot be
+/// read can be let go.
+pub async fn finalizer(writer: &Writer, pool: &ObjectMeta, wanted: bool) -> Result<(), WriteError> {
+    let name = pool.name.clone().unwrap_or_default();
+    let others = pool.finalizers.iter().flatten().filter(|f| *f != keys::POOL_FINALIZER);
     let finalizers: Vec<&str> =
         others.map(String::as_str).chain(wanted.then_some(keys::POOL_FINALIZER)).collect();
     // The whole list is written, so it must be the one that was read.
     let body = json!({ "metadata": {
-        "uid": pool.uid(), "resourceVersion": pool.resource_version(), "finalizers": finalizers,
+        "uid": pool.uid, "resourceVersion": pool.resource_version, "finalizers": finalizers,
     } });
     let api = Api::<WindowsNodePool>::all(writer.client.clone());
-    match writer
-        .write("patch", "WindowsNodePool", &name, api.patch_metadata(&name, &patch(), &Patch::Merge(body)))
-        .await
-    {
+    let (params, body) = (patch(), Patch::Merge(body));
+    match writer.write("patch", "WindowsNodePool", &name, api.patch_metadata(&name, &params, &body)).await {
         Err(error) if !(error.is_not_found() && !wanted) => Err(error),
         _ => Ok(()),
     }

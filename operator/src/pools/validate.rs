@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bifold_crds::{WindowsBuild, WindowsNode, WindowsNodePool, WindowsVersion, conditions, keys};
+use jiff::Timestamp;
 use k8s_openapi::{
     api::{
         core::v1::{Node, Taint},
@@ -80,7 +81,7 @@ static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 impl<'a> World<'a> {
     pub fn new(observed: &'a Observed) -> Self {
         let mut pools: Vec<&WindowsNodePool> = observed.pools.iter().map(AsRef::as_ref).collect();
-        pools.sort_by(|a, b| bifold_crds::precedence::pools_by_age(a, b));
+        pools.sort_by_key(|p| age(p));
         let nodes = observed.nodes.iter().map(|n| NodeFacts::of(n, &pools));
         let nodes = nodes.filter(NodeFacts::runs_windows).collect();
         Self {
@@ -94,6 +95,13 @@ impl<'a> World<'a> {
             agents: observed.agents.iter().map(|a| (a.name_any(), AgentFacts::of(a))).collect(),
         }
     }
+}
+
+/// What a node that several pools select is decided by: the oldest first, then by name. One without a creation time
+/// was never stored and counts as the youngest.
+fn age(pool: &WindowsNodePool) -> (Timestamp, String) {
+    let created = pool.metadata.creation_timestamp.as_ref().map_or(Timestamp::MAX, |t| t.0);
+    (created, pool.name_any())
 }
 
 impl<'a> NodeFacts<'a> {

@@ -19,7 +19,6 @@ use kube::{
         watcher::{self, watcher},
     },
 };
-use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -29,7 +28,7 @@ use super::{
 };
 use crate::{
     metrics::Metrics,
-    watch::{Change, changes, outlive, readable},
+    watch::{Change, changes, coalesce, outlive, readable},
     writer::Writer,
 };
 
@@ -175,21 +174,6 @@ fn agent_wake(agent: &WindowsNode) -> (bool, bool, Option<String>) {
     let holds = |kind| conditions::holds(&status.conditions, kind);
     let build = status.host.as_ref().map(|h| h.build.clone());
     (holds(conditions::kind::RUNTIME_READY), holds(conditions::kind::NETWORK_READY), build)
-}
-
-/// Everything that arrives within `window` of the first item, as one set.
-fn coalesce<T: Ord + Send>(
-    stream: impl Stream<Item = T> + Send + Unpin,
-    window: Duration,
-) -> impl Stream<Item = BTreeSet<T>> + Send {
-    stream::unfold(stream, move |mut stream| async move {
-        let mut together = BTreeSet::from([stream.next().await?]);
-        let end = Instant::now() + window;
-        while let Ok(Some(item)) = timeout_at(end, stream.next()).await {
-            together.insert(item);
-        }
-        Some((together, stream))
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `Node.spec.taints` is one list for everybody, so what is ours in it is remembered beside it.
 
-use bifold_crds::node_pool::PoolTaint;
+use bifold_crds::{keys, node_pool::PoolTaint};
 use k8s_openapi::api::core::v1::Taint;
 
 use super::nodes::{TaintChange, Want};
@@ -41,8 +41,15 @@ pub fn change(node: &NodeFacts<'_>, want: Option<&Want>) -> Option<TaintChange> 
 pub fn held<'n>(node: &'n NodeFacts<'_>, want: &Want) -> impl Iterator<Item = &'n Taint> {
     node.taints.iter().filter(|there| {
         let wanted = want.taints.iter().find(|w| w.same_slot(there));
-        wanted.is_some_and(|w| *w != OwnTaint::of(there)) && !is_ours(node, there)
+        wanted.is_some_and(|w| !means_the_same(w, there)) && !is_ours(node, there)
     })
+}
+
+/// `os=Windows` of one vendor does what `os=windows` of a pool is for.
+fn means_the_same(wanted: &OwnTaint, there: &Taint) -> bool {
+    let of_os = keys::OS_TAINT_KEYS.iter().any(|k| k.eq_ignore_ascii_case(&wanted.key));
+    let there = OwnTaint::of(there);
+    wanted.value == there.value || (of_os && wanted.value.eq_ignore_ascii_case(&there.value))
 }
 
 /// We added it and nobody has changed it since.
