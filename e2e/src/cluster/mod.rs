@@ -106,6 +106,15 @@ impl Cluster {
         Ok(())
     }
 
+    /// Starts again whatever has ended, the API server after etcd: for whoever stopped a part and failed meanwhile.
+    pub(crate) async fn restart_ended(&self) -> Result<()> {
+        let parts = supervisor::client::list(&self.layout).await?;
+        for found in parts.iter().filter(|found| found.running.ended.is_some()) {
+            self.restart_part(&found.running.part.name).await?;
+        }
+        Ok(())
+    }
+
     fn told(&self, program: &Path) -> Command {
         let mut command = shell::command(program);
         command.env("KUBECONFIG", self.layout.kubeconfig());

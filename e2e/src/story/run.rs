@@ -83,6 +83,7 @@ impl Chapter {
             Err(error) => Err(anyhow!("{error:#}\n{}", evidence(&context).await)),
             Ok(()) => Ok(()),
         };
+        cluster.restart_ended().await.context("start again what the story stopped")?;
         let closed = close(&client, &context).await.context("remove what the story made");
         told.and(closed)
     }
