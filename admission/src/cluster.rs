@@ -153,6 +153,11 @@ impl Cluster {
         Arc::make_mut(&mut self.policies).retain(|p| p.name() != name);
     }
 
+    /// Takes out the policies that `keep` does not name.
+    pub fn retain_policies(&mut self, keep: impl Fn(&str) -> bool) {
+        Arc::make_mut(&mut self.policies).retain(|p| keep(p.name()));
+    }
+
     /// Puts exactly these policies in.
     pub fn replace_policies<'p>(&mut self, policies: impl IntoIterator<Item = &'p WindowsWorkloadPolicy>) {
         self.policies = Arc::default();

@@ -21,7 +21,10 @@ fn check(review: &str, outcome: Outcome, expected: &Expect) {
 
 #[test]
 fn a_windows_pod_of_a_replica_set_gets_all_that_it_lacks() {
-    check(include_str!("reviews/windows-by-image.json"), Outcome::Patched, &expect![[r#"
+    check(
+        include_str!("reviews/windows-by-image.json"),
+        Outcome::Patched,
+        &expect![[r#"
         {
           "allowed": true,
           "auditAnnotations": {
@@ -91,12 +94,16 @@ fn a_windows_pod_of_a_replica_set_gets_all_that_it_lacks() {
           ],
           "patchType": "JSONPatch",
           "uid": "…"
-        }"#]]);
+        }"#]],
+    );
 }
 
 #[test]
 fn a_linux_pod_that_says_so_is_left_alone() {
-    check(include_str!("reviews/linux.json"), Outcome::Allowed, &expect![[r#"
+    check(
+        include_str!("reviews/linux.json"),
+        Outcome::Allowed,
+        &expect![[r#"
         {
           "allowed": true,
           "auditAnnotations": {
@@ -104,12 +111,16 @@ fn a_linux_pod_that_says_so_is_left_alone() {
             "os": "linux"
           },
           "uid": "…"
-        }"#]]);
+        }"#]],
+    );
 }
 
 #[test]
 fn a_secret_volume_is_refused_with_what_to_write() {
-    check(include_str!("reviews/secret-volume.json"), Outcome::Denied, &expect![[r#"
+    check(
+        include_str!("reviews/secret-volume.json"),
+        Outcome::Denied,
+        &expect![[r#"
         {
           "allowed": false,
           "auditAnnotations": {
@@ -123,12 +134,16 @@ fn a_secret_volume_is_refused_with_what_to_write() {
             "reason": "Forbidden"
           },
           "uid": "…"
-        }"#]]);
+        }"#]],
+    );
 }
 
 #[test]
 fn a_daemon_set_that_tolerates_everything_is_kept_to_linux() {
-    check(include_str!("reviews/daemonset-tolerates-everything.json"), Outcome::Patched, &expect![[r#"
+    check(
+        include_str!("reviews/daemonset-tolerates-everything.json"),
+        Outcome::Patched,
+        &expect![[r#"
         {
           "allowed": true,
           "auditAnnotations": {
@@ -149,12 +164,16 @@ fn a_daemon_set_that_tolerates_everything_is_kept_to_linux() {
           "warnings": [
             "bifold: kubernetes.io/os=linux was added to the node selector: without it the pod could land on a Windows node"
           ]
-        }"#]]);
+        }"#]],
+    );
 }
 
 #[test]
 fn a_debugger_does_not_get_at_a_secret_volume_either() {
-    check(include_str!("reviews/ephemeral-container.json"), Outcome::Denied, &expect![[r#"
+    check(
+        include_str!("reviews/ephemeral-container.json"),
+        Outcome::Denied,
+        &expect![[r#"
         {
           "allowed": false,
           "auditAnnotations": {
@@ -168,5 +187,6 @@ fn a_debugger_does_not_get_at_a_secret_volume_either() {
             "reason": "Forbidden"
           },
           "uid": "…"
-        }"#]]);
+        }"#]],
+    );
 }
