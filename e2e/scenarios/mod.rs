@@ -3,6 +3,7 @@
 
 mod api_server_away;
 mod bad_input;
+mod certificate_rotation;
 mod daemonset_everywhere;
 mod image_only_deployment;
 mod kinds;
@@ -31,6 +32,7 @@ pub(crate) const ALL: &[Story] = &[
     bad_input::STORY,
     replica_lost::STORY,
     leader_lost::STORY,
+    certificate_rotation::STORY,
     api_server_away::STORY,
     second_cluster::STORY,
     // Last: they install and uninstall Bifold.

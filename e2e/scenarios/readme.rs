@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, process::Stdio};
 use anyhow::{Context as _, Result, ensure};
 use bifold_e2e::{
     shell,
-    story::{Context, Story, build_of, os_of},
+    story::{CHART, Context, Story, build_of, os_of},
 };
 use tokio::{io::AsyncWriteExt as _, process::Command};
 
@@ -24,29 +24,23 @@ struct Block {
 }
 
 async fn tell(ctx: Context) -> Result<()> {
-    let values = helm(&ctx, &["get", "values", "bifold", "--output=yaml"]).await?;
-    let values_file = ctx.cluster.layout.path("conf/readme-values.yaml");
-    std::fs::write(&values_file, values)?;
+    let values = ctx.installed_values().await?;
     // The README starts from a cluster without Bifold.
-    helm(&ctx, &["uninstall", "bifold", "--wait"]).await?;
-
-    let told = walk_through(&ctx, &values_file).await;
-    let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/bifold");
-    let values_file = values_file.to_str().context("a path that is no text")?;
-    let again =
-        helm(&ctx, &["upgrade", "--install", "bifold", chart, "--values", values_file, "--wait"]).await;
+    ctx.helm(["uninstall", "bifold", "--wait"]).await?;
+    let told = walk_through(&ctx, &values).await;
+    let again = ctx.helm(["upgrade", "--install", "bifold", CHART, "--values", &values, "--wait"]).await;
     ctx.kubectl(["delete", "windowsnodepool", "ws2022", "--ignore-not-found"]).await?;
     told?;
     again.map(drop)
 }
 
-async fn walk_through(ctx: &Context, values: &Path) -> Result<()> {
+async fn walk_through(ctx: &Context, values: &str) -> Result<()> {
     let blocks = blocks(README);
     ensure!(blocks.len() >= 6, "only {} blocks of commands were found", blocks.len());
     ensure!(blocks.iter().any(|block| block.refused), "no refusal is shown");
     for block in blocks {
         // The one difference to what a reader types: the images of this checkout are in no registry.
-        let images = format!("helm install --values={} bifold ", values.display());
+        let images = format!("helm install --values={values} bifold ");
         let commands = block.commands.replace("helm install bifold ", &images);
         let (success, said) = run(ctx, &commands).await?;
         ensure!(success != block.refused, "{commands}\n{said}");
@@ -127,10 +121,4 @@ fn blocks(text: &str) -> Vec<Block> {
         }
     }
     blocks
-}
-
-async fn helm(ctx: &Context, args: &[&str]) -> Result<String> {
-    let output = ctx.helm(args.iter().copied().chain(["--namespace", "bifold-system"])).await?;
-    ensure!(output.status.success(), "helm {}: {}", args.join(" "), output.stderr);
-    Ok(output.stdout)
 }

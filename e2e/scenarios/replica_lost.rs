@@ -8,9 +8,8 @@ use futures::future::try_join;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, ListParams},
 };
-use serde_json::json;
 
 pub(crate) const STORY: Story = Story::plain(
     "replica-lost",
@@ -26,7 +25,7 @@ const PODS: usize = 300;
 
 async fn tell(ctx: Context) -> Result<()> {
     // An orderly end, as in a roll-out: the replica drains, and no pod goes without its placement.
-    let (missed, ()) = try_join(create_pods(&ctx, "orderly"), delete_a_replica(&ctx, None)).await?;
+    let (missed, ()) = try_join(create_pods(&ctx), delete_a_replica(&ctx, None)).await?;
     ensure!(
         missed == 0,
         "{missed} of {PODS} pods were created without their placement while a replica drained"
@@ -34,33 +33,19 @@ async fn tell(ctx: Context) -> Result<()> {
     both_ready(&ctx).await?;
 
     // A sudden one: what is in flight at that moment is admitted unchanged, by `failurePolicy: Ignore`.
-    let (missed, ()) = try_join(create_pods(&ctx, "sudden"), delete_a_replica(&ctx, Some(0))).await?;
+    let (missed, ()) = try_join(create_pods(&ctx), delete_a_replica(&ctx, Some(0))).await?;
     ensure!(missed * 10 <= PODS, "{missed} of {PODS} pods were created without their placement after a kill");
     both_ready(&ctx).await
 }
 
 /// Creates pods one after the other; none may fail. Returns how many the webhook did not place.
-async fn create_pods(ctx: &Context, prefix: &str) -> Result<usize> {
-    let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &ctx.namespace);
+async fn create_pods(ctx: &Context) -> Result<usize> {
     let mut missed = 0;
     for number in 0..PODS {
-        let pod: Pod = serde_json::from_value(json!({
-            "metadata": {"name": format!("{prefix}-{number}")},
-            "spec": {
-                "os": {"name": "windows"},
-                // Never scheduled: the story is about admission.
-                "schedulingGates": [{"name": "bifold.dev/story"}],
-                "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}],
-            },
-        }))?;
-        let created =
-            pods.create(&PostParams::default(), &pod).await.with_context(|| format!("pod {number}"))?;
-        let selector = created.spec.and_then(|spec| spec.node_selector).unwrap_or_default();
-        if selector.get("kubernetes.io/os").map(String::as_str) != Some("windows") {
-            missed += 1;
-        }
+        let placed = ctx.create_gated_pod().await.with_context(|| format!("pod {number}"))?;
+        missed += usize::from(!placed);
     }
-    pods.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+    ctx.delete_pods().await?;
     Ok(missed)
 }
 

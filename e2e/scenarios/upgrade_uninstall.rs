@@ -4,14 +4,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use bifold_e2e::story::{Context, Look, SimulatedNode, Story};
+use bifold_e2e::story::{CHART, Context, Look, SimulatedNode, Story};
 use futures::future::try_join;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::{
-    Api, ResourceExt as _,
-    api::{DeleteParams, ListParams, PostParams},
-};
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::Node;
+use kube::{Api, ResourceExt as _};
+use serde_json::Value;
 
 pub(crate) const STORY: Story = Story::plain(
     "upgrade-uninstall",
@@ -34,14 +31,9 @@ spec:
 ";
 
 async fn tell(ctx: Context) -> Result<()> {
-    let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/bifold");
-    let values = helm(&ctx, &["get", "values", "bifold", "--output=yaml"]).await?;
-    let values_file = ctx.cluster.layout.path("conf/upgrade-uninstall-values.yaml");
-    std::fs::write(&values_file, values)?;
-    let values_file = values_file.to_str().context("a path that is no text")?;
-
-    let upgrade = ["upgrade", "bifold", chart, "--values", values_file, "--set=webhook.replicas=3", "--wait"];
-    let (missed, _) = try_join(create_pods(&ctx), helm(&ctx, &upgrade)).await?;
+    let values = ctx.installed_values().await?;
+    let upgrade = ["upgrade", "bifold", CHART, "--values", &values, "--set=webhook.replicas=3", "--wait"];
+    let (missed, _) = try_join(create_pods(&ctx), ctx.helm(upgrade)).await?;
     ensure!(missed == 0, "{missed} pods were created without their placement during the upgrade");
     let replicas = ctx.replicas().await?.len();
     ensure!(replicas == 3, "{replicas} webhook replicas after the upgrade to 3");
@@ -56,14 +48,13 @@ async fn tell(ctx: Context) -> Result<()> {
     ctx.apply(POOL).await?;
     labelled(&ctx, &nodes, true).await?;
 
-    helm(&ctx, &["uninstall", "bifold", "--wait"]).await?;
+    ctx.helm(["uninstall", "bifold", "--wait"]).await?;
     nothing_is_left(&ctx, &before).await?;
-    let pod = windows_pod(0)?;
-    let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &ctx.namespace);
-    pods.create(&PostParams::default(), &pod).await.context("create a pod after the uninstall")?;
+    let placed = ctx.create_gated_pod().await.context("after the uninstall")?;
+    ensure!(!placed, "a pod was placed after the uninstall");
 
     // Installed again, Bifold takes up the pool that was left.
-    helm(&ctx, &["install", "bifold", chart, "--values", values_file, "--wait"]).await?;
+    ctx.helm(["install", "bifold", CHART, "--values", &values, "--wait"]).await?;
     labelled(&ctx, &nodes, true).await?;
     ctx.delete(POOL).await?;
     labelled(&ctx, &nodes, false).await
@@ -108,29 +99,15 @@ async fn nothing_is_left(ctx: &Context, before: &Node) -> Result<()> {
 
 /// Creates pods one after the other for as long as the upgrade takes at least; returns how many were not placed.
 async fn create_pods(ctx: &Context) -> Result<usize> {
-    let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &ctx.namespace);
     let mut missed = 0;
     let mut pace = tokio::time::interval(Duration::from_millis(50));
     for number in 1..=400 {
         pace.tick().await;
-        let created = pods.create(&PostParams::default(), &windows_pod(number)?).await?;
-        let selector = created.spec.and_then(|spec| spec.node_selector).unwrap_or_default();
-        missed += usize::from(!selector.contains_key("kubernetes.io/os"));
+        let placed = ctx.create_gated_pod().await.with_context(|| format!("pod {number}"))?;
+        missed += usize::from(!placed);
     }
-    pods.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+    ctx.delete_pods().await?;
     Ok(missed)
-}
-
-/// Never scheduled: the story is about admission.
-fn windows_pod(number: usize) -> Result<Pod> {
-    Ok(serde_json::from_value(json!({
-        "metadata": {"name": format!("pod-{number}")},
-        "spec": {
-            "os": {"name": "windows"},
-            "schedulingGates": [{"name": "bifold.dev/story"}],
-            "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}],
-        },
-    }))?)
 }
 
 async fn labelled(ctx: &Context, nodes: &Api<Node>, wanted: bool) -> Result<()> {
@@ -140,10 +117,4 @@ async fn labelled(ctx: &Context, nodes: &Api<Node>, wanted: bool) -> Result<()> 
         Ok(if found == wanted { Look::Done(()) } else { Look::NotYet(format!("{labels:?}")) })
     })
     .await
-}
-
-async fn helm(ctx: &Context, args: &[&str]) -> Result<String> {
-    let output = ctx.helm(args.iter().copied().chain(["--namespace", NAMESPACE])).await?;
-    ensure!(output.status.success(), "helm {}: {}", args.join(" "), output.stderr);
-    Ok(output.stdout)
 }

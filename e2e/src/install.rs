@@ -13,7 +13,7 @@ use crate::{paths, shell};
 
 /// The namespace and the release that everything here means by "Bifold".
 pub(crate) const NAMESPACE: &str = "bifold-system";
-const RELEASE: &str = "bifold";
+pub(crate) const RELEASE: &str = "bifold";
 
 /// Brings the images to the node and installs the chart, or upgrades what is installed.
 pub(crate) async fn install(steps: &Steps, cluster: &Cluster, bifold: &Bifold) -> Result<()> {

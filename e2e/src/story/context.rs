@@ -74,11 +74,6 @@ impl Context {
         shell::output_with_input(kubectl.args(["--namespace", &self.namespace]).args(args), input).await
     }
 
-    /// Runs Helm.
-    pub async fn helm<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Result<Output> {
-        shell::output(self.cluster.helm()?.args(args)).await
-    }
-
     /// The events about the object of this name in the story's namespace.
     pub async fn events(&self, about: &str) -> Result<Vec<Event>> {
         let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);

@@ -48,6 +48,7 @@
 mod context;
 mod look;
 mod objects;
+mod release;
 mod replica;
 pub(crate) mod run;
 
@@ -59,6 +60,7 @@ pub use crate::cluster::nodes::simulated::SimulatedNode;
 pub use crate::wait::Look;
 pub use context::Context;
 pub use look::{Placed, build_of, node_name, os_of, unschedulable};
+pub use release::CHART;
 pub use replica::Replica;
 
 /// What a story does, or one half of it.
