@@ -21,5 +21,7 @@ pub mod observe;
 pub mod plan;
 mod reconcile;
 pub mod report;
+#[cfg(test)]
+mod testing;
 pub mod validate;
 pub mod watch;
