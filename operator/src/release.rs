@@ -87,19 +87,19 @@ async fn nodes(writer: &Writer, failures: &mut Vec<WriteError>) -> kube::Result<
     let mut page = ListParams::default().limit(PAGE);
     loop {
         let list = api.list(&page).await?;
-        let mut writes = Vec::new();
+        let mut pending = Vec::new();
         for node in &list.items {
             let facts = NodeFacts::of(node, &[]);
             let change = nodes::change(&facts, None);
             if !change.is_empty() {
                 let name = facts.name.to_owned();
-                writes.push(async move {
+                pending.push(async move {
                     let written = apply::node(writer, &name, &change, &[], &BTreeMap::new()).await;
                     (name, written)
                 });
             }
         }
-        let mut written = stream::iter(writes).buffer_unordered(NODES_AT_ONCE);
+        let mut written = stream::iter(pending).buffer_unordered(NODES_AT_ONCE);
         while let Some((name, result)) = written.next().await {
             told(result, &format!("node {name} released"), failures);
         }

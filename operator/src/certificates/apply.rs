@@ -81,7 +81,12 @@ pub fn wanted(
 }
 
 pub fn bundle(authorities: &[Stored]) -> String {
-    authorities.iter().map(|s| format!("{}\n", s.certificate.trim())).collect()
+    let mut bundle = String::new();
+    for stored in authorities {
+        bundle.push_str(stored.certificate.trim());
+        bundle.push('\n');
+    }
+    bundle
 }
 
 pub async fn write(writer: &Writer, names: &Names, found: &Found, wanted: &Wanted) -> Result<(), Error> {

@@ -79,11 +79,11 @@ pub fn state(found: &Found, stored: &[Stored], names: &[String]) -> State {
     let (certificate, key) = (text(found.tls.as_ref(), "tls.crt"), text(found.tls.as_ref(), "tls.key"));
     let leaf = certificate.zip(key).and_then(|(certificate, key)| {
         let seen = issue::read(certificate)?;
-        let named = names.iter().all(|n| seen.names.contains(n));
+        let for_all = names.iter().all(|n| seen.names.contains(n));
         let known = authorities.iter().any(|a| a.id == seen.issuer);
         let leaf =
             Leaf { issuer: seen.issuer.clone(), not_before: seen.not_before, not_after: seen.not_after };
-        (named && known && seen.has_key(key)).then_some(leaf)
+        (for_all && known && seen.has_key(key)).then_some(leaf)
     });
     State { trusted: trusted(found, stored), authorities, leaf }
 }

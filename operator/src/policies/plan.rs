@@ -89,7 +89,9 @@ mod tests {
             .map(|(name, team)| (name.to_owned(), BTreeMap::from([("team".to_owned(), team.to_owned())])))
             .collect();
         let mut cluster = Cluster::default();
-        policies.iter().for_each(|p| cluster.put_policy(p));
+        for policy in policies {
+            cluster.put_policy(policy);
+        }
         let facts = labels.iter().map(|(n, l)| (n.clone(), Namespace::new(l.clone(), &BTreeMap::new())));
         cluster.replace_namespaces(facts);
         let policy = policies.iter().find(|p| p.name_any() == of).unwrap();
@@ -101,8 +103,7 @@ mod tests {
         let rule = rule_ids().next().unwrap();
         let policies =
             [policy("all", 0, None, &[rule]), policy("a", 9, Some("a"), &[]), policy("none", -9, None, &[])];
-        type Row<'a> = (&'a str, i32, &'a [&'a str], &'a str, &'a str);
-        let table: [Row<'_>; 3] = [
+        let table: [(&str, i32, &[&str], &str, &str); 3] = [
             ("all", 1, &["a"], "True", reason::GOVERNS),
             ("a", 2, &[], "True", reason::GOVERNS),
             ("none", 0, &["a", "all"], "False", reason::GOVERNS_NONE),

@@ -63,12 +63,12 @@ pub async fn apply(writer: &Writer, pool: &WindowsNodePool, plan: &Plan, world: 
         outcome.pool = Some(outcome.failed(error));
         return outcome;
     }
-    let mut writes = Vec::with_capacity(plan.nodes.len());
+    let mut pending = Vec::with_capacity(plan.nodes.len());
     for step in &plan.nodes {
         let write = node(writer, &step.name, &step.change, &world.pools, &world.agents);
-        writes.push(async move { (&step.name, write.await) });
+        pending.push(async move { (&step.name, write.await) });
     }
-    let mut written = stream::iter(writes).buffer_unordered(NODES_AT_ONCE);
+    let mut written = stream::iter(pending).buffer_unordered(NODES_AT_ONCE);
     while let Some((name, result)) = written.next().await {
         if let Err(error) = result {
             let told = outcome.failed(error);
@@ -201,7 +201,7 @@ pub async fn finalizer(writer: &Writer, pool: &ObjectMeta, wanted: bool) -> Resu
     let api = Api::<WindowsNodePool>::all(writer.client.clone());
     let (params, body) = (patch(), Patch::Merge(body));
     match writer.write("patch", "WindowsNodePool", &name, api.patch_metadata(&name, &params, &body)).await {
-        Err(error) if !(error.is_not_found() && !wanted) => Err(error),
+        Err(error) if wanted || !error.is_not_found() => Err(error),
         _ => Ok(()),
     }
 }

@@ -84,15 +84,14 @@ pub async fn reconcile(pool: Arc<WindowsNodePool>, context: Arc<Context>) -> Res
     let status = report::status(&pool, &plan.findings, &outcome, Timestamp::now());
     report::write(&context.writer, &pool, &status).await.map_err(Error::Report)?;
     report::events(&context.recorder, &pool, &status).await;
-    match outcome.error {
-        Some(error) => Err(Error::Apply(error)),
-        None => {
-            context.memory().failures.remove(&pool.name_any());
-            Ok(Action::requeue(AGAIN))
-        }
+    if let Some(error) = outcome.error {
+        return Err(Error::Apply(error));
     }
+    context.memory().failures.remove(&pool.name_any());
+    Ok(Action::requeue(AGAIN))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the Controller's signature")]
 pub fn error_policy(pool: Arc<WindowsNodePool>, error: &Error, context: Arc<Context>) -> Action {
     let mut memory = context.memory();
     let failures = memory.failures.entry(pool.name_any()).or_default();
@@ -130,3 +129,6 @@ impl Context {
         self.metrics.nodes("other_build", sum(|c| c.other_build));
     }
 }
+
+#[cfg(test)]
+mod tests;

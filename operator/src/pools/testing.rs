@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bifold_crds::{
-    LabelSelector, WindowsNode, WindowsNodePool, WindowsNodePoolSpec, WindowsNodeStatus,
+    LabelSelector, WindowsNode, WindowsNodePool, WindowsNodePoolSpec, WindowsNodeSpec, WindowsNodeStatus,
     conditions::{Observation, kind},
     keys,
     node_pool::{PoolTaint, TaintEffect},
@@ -161,7 +161,7 @@ pub fn agent(node: &str, runtime: bool, build: Option<&str>) -> WindowsNode {
         message: String::new(),
     };
     let host = build.map(|b| HostFacts { build: b.to_owned(), ..HostFacts::default() });
-    let mut agent = WindowsNode::new(node, Default::default());
+    let mut agent = WindowsNode::new(node, WindowsNodeSpec::default());
     agent.status =
         Some(WindowsNodeStatus { host, conditions: vec![ready.at(None, at(0))], ..Default::default() });
     agent
@@ -278,7 +278,7 @@ impl Model {
                 assert_eq!(old.handler, class.handler, "the handler is immutable");
             }
             ClassStep::Replace { new, .. } => {
-                self.classes.insert(step.name(), new.clone()).unwrap();
+                self.classes.insert(step.name(), (**new).clone()).unwrap();
             }
             ClassStep::Delete(_) => {
                 self.classes.remove(&step.name()).unwrap();

@@ -61,7 +61,7 @@ pub async fn run(writer: Writer, recorder: Recorder, metrics: Arc<Metrics>, stop
             match result {
                 Ok((pool, _)) => tracing::debug!(pool = pool.name, "reconciled"),
                 Err(error) => {
-                    tracing::warn!(error = bifold_runtime::client::chain(&error), "reconcile failed")
+                    tracing::warn!(error = bifold_runtime::client::chain(&error), "reconcile failed");
                 }
             }
             futures::future::ready(())

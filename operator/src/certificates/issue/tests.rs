@@ -16,36 +16,36 @@ fn names() -> Vec<String> {
 }
 
 /// Whether a client that trusts `bundle` and asks for `name` accepts a server with `leaf`.
-fn accepts(bundle: &str, leaf: &Pair, name: &str) -> Result<(), rustls::Error> {
+fn accepts(bundle: &str, leaf: &Pair, name: &str) -> bool {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
         roots.add(certificate.unwrap()).unwrap();
     }
-    let client = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let client = ClientConfig::builder_with_provider(provider.clone());
+    let client = client.with_safe_default_protocol_versions().unwrap();
+    let client = client.with_root_certificates(roots).with_no_client_auth();
     let chain = CertificateDer::pem_slice_iter(leaf.certificate.as_bytes()).map(Result::unwrap).collect();
     let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes()).unwrap();
-    let server = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
+    let server = ServerConfig::builder_with_provider(provider);
+    let server = server.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    let server = server.with_single_cert(chain, key).unwrap();
     let name = ServerName::try_from(name.to_owned()).unwrap();
-    let mut client = ClientConnection::new(Arc::new(client), name)?;
-    let mut server = ServerConnection::new(Arc::new(server))?;
+    let mut client = ClientConnection::new(Arc::new(client), name).unwrap();
+    let mut server = ServerConnection::new(Arc::new(server)).unwrap();
     while client.is_handshaking() || server.is_handshaking() {
         let mut wire = Vec::new();
         client.write_tls(&mut wire).unwrap();
         server.read_tls(&mut wire.as_slice()).unwrap();
-        server.process_new_packets()?;
+        server.process_new_packets().unwrap();
         wire.clear();
         server.write_tls(&mut wire).unwrap();
         client.read_tls(&mut wire.as_slice()).unwrap();
-        client.process_new_packets()?;
+        if client.process_new_packets().is_err() {
+            return false;
+        }
     }
-    Ok(())
+    true
 }
 
 fn ca(second: i64) -> Pair {
@@ -64,13 +64,13 @@ fn during_a_rotation_both_certificates_validate_against_the_bundle_of_both() {
     let both = format!("{}{}", old.certificate, new.certificate);
     let (of_old, of_new) = (leaf_by(&old), leaf_by(&new));
     for name in names() {
-        accepts(&old.certificate, &of_old, &name).unwrap();
-        accepts(&both, &of_old, &name).unwrap();
-        accepts(&both, &of_new, &name).unwrap();
-        accepts(&new.certificate, &of_new, &name).unwrap();
+        assert!(accepts(&old.certificate, &of_old, &name));
+        assert!(accepts(&both, &of_old, &name));
+        assert!(accepts(&both, &of_new, &name));
+        assert!(accepts(&new.certificate, &of_new, &name));
     }
-    assert!(accepts(&new.certificate, &of_old, SERVICE).is_err(), "a test that cannot fail proves nothing");
-    assert!(accepts(&both, &of_old, "elsewhere.svc").is_err());
+    assert!(!accepts(&new.certificate, &of_old, SERVICE), "a test that cannot fail proves nothing");
+    assert!(!accepts(&both, &of_old, "elsewhere.svc"));
 }
 
 #[test]

@@ -21,8 +21,8 @@ pub enum ClassStep {
     Update(RuntimeClass),
     /// The handler of a class cannot be changed: delete the one that was seen, create the other.
     Replace {
-        old: RuntimeClass,
-        new: RuntimeClass,
+        old: Box<RuntimeClass>,
+        new: Box<RuntimeClass>,
     },
     Delete(RuntimeClass),
 }
@@ -30,10 +30,8 @@ pub enum ClassStep {
 impl ClassStep {
     pub fn name(&self) -> String {
         match self {
-            Self::Create(class)
-            | Self::Update(class)
-            | Self::Delete(class)
-            | Self::Replace { new: class, .. } => class.name_any(),
+            Self::Create(class) | Self::Update(class) | Self::Delete(class) => class.name_any(),
+            Self::Replace { new, .. } => new.name_any(),
         }
     }
 }
@@ -191,7 +189,7 @@ fn tolerations(pool: &WindowsNodePool, members: &[&NodeFacts<'_>]) -> Vec<Tolera
 /// What makes the class that is there the one that is wanted.
 fn correct(there: &RuntimeClass, wanted: &RuntimeClass) -> Option<ClassStep> {
     if there.handler != wanted.handler {
-        return Some(ClassStep::Replace { old: there.clone(), new: wanted.clone() });
+        return Some(ClassStep::Replace { old: Box::new(there.clone()), new: Box::new(wanted.clone()) });
     }
     let owned = made_for(there) == made_for(wanted)
         && there.metadata.owner_references == wanted.metadata.owner_references;

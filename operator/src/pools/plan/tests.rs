@@ -6,7 +6,7 @@ use bifold_crds::keys::{AGENT_NOT_READY_TAINT, POOL_LABEL, WINDOWS_BUILD_LABEL};
 use k8s_openapi::api::core::v1::Toleration;
 
 use super::*;
-use crate::pools::testing::{Model, NodeExt as _, PoolExt as _, agent, node, pool};
+use crate::pools::testing::{Model, NodeExt, PoolExt as _, agent, node, pool};
 
 fn toleration(t: &Toleration) -> String {
     let of = |o: &Option<String>| o.clone().unwrap_or_default();

@@ -211,3 +211,6 @@ fn ready(
 fn failures(of: &BTreeMap<String, String>) -> String {
     list(of.iter().map(|(name, error)| format!("{name}: {error}")))
 }
+
+#[cfg(test)]
+mod tests;

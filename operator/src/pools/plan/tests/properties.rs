@@ -34,7 +34,7 @@ fn some_node(name: &'static str) -> impl Strategy<Value = k8s_openapi::api::core
             if let Some(team) = team {
                 node = node.label("team", team);
             }
-            taints.into_iter().fold(node, |n, t| n.taint(t))
+            taints.into_iter().fold(node, NodeExt::taint)
         },
     )
 }
