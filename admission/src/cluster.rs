@@ -87,6 +87,7 @@ impl Cluster {
     }
 
     /// All RuntimeClasses, by name.
+    #[must_use]
     pub fn classes(&self) -> impl ExactSizeIterator<Item = (&str, &RuntimeClass)> {
         self.classes.iter().map(|(name, class)| (name.as_str(), &**class))
     }
@@ -173,12 +174,11 @@ impl Cluster {
             return &self.default_policy;
         }
         let unknown;
-        let labels = match self.namespace(namespace) {
-            Some(namespace) => &namespace.labels,
-            None => {
-                unknown = Namespace::unknown(namespace);
-                &unknown.labels
-            }
+        let labels = if let Some(known) = self.namespace(namespace) {
+            &known.labels
+        } else {
+            unknown = Namespace::unknown(namespace);
+            &unknown.labels
         };
         self.policies.iter().find(|p| p.selects(labels)).map_or(&self.default_policy, |p| p.policy())
     }

@@ -92,7 +92,7 @@ impl<'a> Reference<'a> {
             .or_else(|| only(repository_words().filter_map(ltsc)))
             .or_else(|| only(self.tag_parts().filter_map(version_or_word)))
             .or_else(|| only(repository_words().filter_map(WindowsBuild::from_tag_word)))
-            .and_then(|found| found.ok())
+            .and_then(Result::ok)
     }
 }
 
@@ -156,37 +156,37 @@ mod tests {
 
     #[test]
     fn windows_images_are_known_by_their_names_and_linux_images_are_not_taken_for_them() {
-        const UNKNOWN: Option<Option<u32>> = Some(None);
-        let table: [(&str, Option<Option<u32>>); 40] = [
-            ("mcr.microsoft.com/windows/servercore:ltsc2019", Some(Some(17763))),
-            ("mcr.microsoft.com/windows/nanoserver:1809", Some(Some(17763))),
-            ("mcr.microsoft.com/windows/nanoserver:1809-KB4493509", Some(Some(17763))),
-            ("mcr.microsoft.com/windows/nanoserver:10.0.17763.437", Some(Some(17763))),
-            ("mcr.microsoft.com/windows/server:ltsc2022", Some(Some(20348))),
-            ("mcr.microsoft.com/windows/nanoserver:ltsc2025-amd64", Some(Some(26100))),
-            ("mcr.microsoft.com/windows:20H2", Some(Some(19042))),
-            ("mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022", Some(Some(20348))),
-            ("mcr.microsoft.com/windows/servercore@sha256:abcd", UNKNOWN),
-            ("mcr.microsoft.com/windows/servercore:ltsc2028", UNKNOWN),
-            ("mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022", Some(Some(20348))),
+        // 0 stands for a build that the name does not say.
+        let table: [(&str, Option<u32>); 40] = [
+            ("mcr.microsoft.com/windows/servercore:ltsc2019", Some(17763)),
+            ("mcr.microsoft.com/windows/nanoserver:1809", Some(17763)),
+            ("mcr.microsoft.com/windows/nanoserver:1809-KB4493509", Some(17763)),
+            ("mcr.microsoft.com/windows/nanoserver:10.0.17763.437", Some(17763)),
+            ("mcr.microsoft.com/windows/server:ltsc2022", Some(20348)),
+            ("mcr.microsoft.com/windows/nanoserver:ltsc2025-amd64", Some(26100)),
+            ("mcr.microsoft.com/windows:20H2", Some(19042)),
+            ("mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022", Some(20348)),
+            ("mcr.microsoft.com/windows/servercore@sha256:abcd", Some(0)),
+            ("mcr.microsoft.com/windows/servercore:ltsc2028", Some(0)),
+            ("mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022", Some(20348)),
             (
                 "mcr.microsoft.com/dotnet/framework/aspnet:4.8-20240910-windowsservercore-ltsc2019",
-                Some(Some(17763)),
+                Some(17763),
             ),
-            ("mcr.microsoft.com/dotnet/framework/runtime:4.8", UNKNOWN),
-            ("mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022", Some(Some(20348))),
-            ("mcr.microsoft.com/dotnet/runtime:6.0-nanoserver-1809", Some(Some(17763))),
-            ("mcr.microsoft.com/powershell:lts-nanoserver-1809", Some(Some(17763))),
-            ("golang:1.23-windowsservercore-ltsc2022", Some(Some(20348))),
-            ("golang:1.23-windowsservercore", UNKNOWN),
-            ("registry.local/mirror/servercore:LTSC2019", Some(Some(17763))),
-            ("team/app:v1.2.3-ltsc2022", Some(Some(20348))),
-            ("team/nanoserver-1809/app:2.0", Some(Some(17763))),
-            ("team/app-ltsc2019:2004", Some(Some(17763))),
-            ("team/pause:3.9-ltsc2019-ltsc2022", UNKNOWN),
-            ("mcr.microsoft.com/oss/kubernetes/windows-host-process-containers-base-image:v1.0.0", UNKNOWN),
-            ("microsoft/nanoserver:sac2016", UNKNOWN),
-            ("python:3.12-windowsservercore-1809", Some(Some(17763))),
+            ("mcr.microsoft.com/dotnet/framework/runtime:4.8", Some(0)),
+            ("mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022", Some(20348)),
+            ("mcr.microsoft.com/dotnet/runtime:6.0-nanoserver-1809", Some(17763)),
+            ("mcr.microsoft.com/powershell:lts-nanoserver-1809", Some(17763)),
+            ("golang:1.23-windowsservercore-ltsc2022", Some(20348)),
+            ("golang:1.23-windowsservercore", Some(0)),
+            ("registry.local/mirror/servercore:LTSC2019", Some(17763)),
+            ("team/app:v1.2.3-ltsc2022", Some(20348)),
+            ("team/nanoserver-1809/app:2.0", Some(17763)),
+            ("team/app-ltsc2019:2004", Some(17763)),
+            ("team/pause:3.9-ltsc2019-ltsc2022", Some(0)),
+            ("mcr.microsoft.com/oss/kubernetes/windows-host-process-containers-base-image:v1.0.0", Some(0)),
+            ("microsoft/nanoserver:sac2016", Some(0)),
+            ("python:3.12-windowsservercore-1809", Some(17763)),
             ("nginx", None),
             ("app:1809", None),
             ("app:2004", None),
@@ -203,7 +203,7 @@ mod tests {
             ("", None),
         ];
         for (image, expected) in table {
-            let found = Reference::parse(image).windows().map(|w| w.build.map(WindowsBuild::number));
+            let found = Reference::parse(image).windows().map(|w| w.build.map_or(0, WindowsBuild::number));
             assert_eq!(found, expected, "{image}");
         }
     }

@@ -173,7 +173,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map<'a>(Vec<(Text<'a>, Text<'a>)>);
 
-impl<'a> Map<'a> {
+impl Map<'_> {
     /// The value of `key`; of a key that is there twice, the last, as Go decodes it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {

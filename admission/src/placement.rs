@@ -165,7 +165,8 @@ fn match_build(case: &Case<'_>, wants: Wants<'_>, changes: &mut Vec<Change>) {
 /// label says Windows, by its author or by us, and there the three mean nothing.
 fn name_os(case: &Case<'_>, selects: bool, changes: &mut Vec<Change>) {
     let named = case.spec.os.as_ref().is_some_and(|os| !text(&os.name).is_empty());
-    let bound = selects || pinned(case.evidence) == Some(Os::Windows);
+    let to_builds = changes.iter().any(|c| matches!(c, Change::BuildAffinity { .. }));
+    let bound = selects || to_builds || pinned(case.evidence) == Some(Os::Windows);
     if case.policy.placement.set_os_name == SetOsName::WhenValid
         && !named
         && bound

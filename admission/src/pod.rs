@@ -345,6 +345,7 @@ impl PodView<'_> {
 }
 
 /// The text of an optional field, empty when it is absent.
+#[expect(clippy::ref_option, reason = "it is asked of fields")]
 pub(crate) fn text<'t>(field: &'t Option<Text<'_>>) -> &'t str {
     field.as_deref().unwrap_or_default()
 }

@@ -153,13 +153,17 @@ pub(crate) fn check(case: &Case<'_>) -> Vec<Finding> {
 /// release. Only a DaemonSet's template is fixed.
 fn effective(action: RuleAction, basis: Basis, case: &Case<'_>) -> RuleAction {
     let on_trust = basis == Basis::Snapshot && case.cluster.freshness() != Freshness::Warm;
-    match (action, case.request.subject) {
-        (Deny, Subject::DaemonSet | Subject::Workload) => Warn,
-        (Deny, _) if on_trust => Warn,
-        (Fix, Subject::Workload | Subject::EphemeralContainers) => Warn,
+    let refusable = !matches!(case.request.subject, Subject::DaemonSet | Subject::Workload);
+    let fixable = match case.request.subject {
         // The pods of a DaemonSet follow its template and are not changed one by one.
-        (Fix, Subject::Pod) if case.daemon_pod => Warn,
-        _ => action,
+        Subject::Pod => !case.daemon_pod,
+        Subject::DaemonSet => true,
+        Subject::Workload | Subject::EphemeralContainers => false,
+    };
+    match action {
+        Deny if !refusable || on_trust => Warn,
+        Fix if !fixable => Warn,
+        action => action,
     }
 }
 

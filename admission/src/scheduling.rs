@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     cluster::{Member, Nodes, RuntimeClass, Shape, Taint},
+    json::Map,
     pod::{Requirement, Spec, Term, Toleration, text},
 };
 
@@ -115,7 +116,7 @@ impl<'c> Wants<'c> {
     }
 
     fn admits(&self, node: Target<'_>) -> bool {
-        let own = self.spec.node_selector.iter().flat_map(|s| s.iter());
+        let own = self.spec.node_selector.iter().flat_map(Map::iter);
         let class = self.class.into_iter().flat_map(|c| c.selector.iter());
         let mut labels = own.chain(class.map(|(k, v)| (k.as_str(), v.as_str())));
         labels.all(|(key, value)| node.label(key) == Some(value))

@@ -1,5 +1,7 @@
 //! Whole reviews, as an API server sends them, and their answers.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use bifold_admission::Outcome;

@@ -36,7 +36,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// From one request of a connection to the headers of the next. An API server lets go of an idle connection after
 /// 90 s; if we were first, a request could be on its way to a connection that is closing.
-const IDLE: Duration = Duration::from_secs(120);
+const IDLE: Duration = Duration::from_mins(2);
 /// HTTP/2 in flight on one connection: as many reviews as an API server has under way at once.
 const STREAMS: u32 = 250;
 
@@ -87,7 +87,7 @@ pub async fn on(
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        served = server.serve(routes.into_make_service()) => served?,
+        ended = server.serve(routes.into_make_service()) => ended?,
         () = end => {}
     }
     if stop.is_cancelled() { Ok(()) } else { anyhow::bail!("the server ended by itself") }

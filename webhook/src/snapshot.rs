@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::metrics::Metrics;
 
 /// An API server that restarts is back within this.
-pub const STALE_AFTER: Duration = Duration::from_secs(60);
+pub const STALE_AFTER: Duration = Duration::from_mins(1);
 
 /// The snapshot. Clones share it.
 #[derive(Clone, Debug)]

@@ -20,17 +20,17 @@ pub fn snapshot() -> (Snapshot, Readiness) {
 
 /// Certificate and key in PEM.
 pub fn self_signed(name: &str) -> (String, String) {
-    signed(CertificateParams::new([name.to_owned()]).unwrap())
+    signed(&CertificateParams::new([name.to_owned()]).unwrap())
 }
 
 /// A certificate that ended in 2001.
 pub fn ended() -> (String, String) {
     let mut params = CertificateParams::new(["a".to_owned()]).unwrap();
     (params.not_before, params.not_after) = (date_time_ymd(2000, 1, 1), date_time_ymd(2001, 1, 1));
-    signed(params)
+    signed(&params)
 }
 
-fn signed(params: CertificateParams) -> (String, String) {
+fn signed(params: &CertificateParams) -> (String, String) {
     let key = KeyPair::generate().unwrap();
     (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
 }

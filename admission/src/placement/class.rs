@@ -7,7 +7,7 @@
 use bifold_crds::{Isolation, WindowsBuild, workload_policy::Os};
 
 use super::by_class;
-use crate::{cluster::RuntimeClass, decide::Case, pod::text, scheduling::Wants};
+use crate::{cluster::RuntimeClass, decide::Case, json::Map, pod::text, scheduling::Wants};
 
 pub(super) fn choose<'c>(case: &Case<'c>) -> Option<(&'c str, &'c RuntimeClass)> {
     let free = text(&case.spec.runtime_class_name).is_empty() && case.spec.overhead.is_none();
@@ -34,7 +34,7 @@ fn fits(case: &Case<'_>, class: &RuntimeClass) -> bool {
         .spec
         .node_selector
         .iter()
-        .flat_map(|s| s.iter())
+        .flat_map(Map::iter)
         .any(|(key, value)| class.selector.get(key).is_some_and(|wanted| wanted != value));
     let mut images = case.images.iter().filter_map(|i| i.build);
     let wants = Wants::new(case.spec, Some(class));

@@ -11,7 +11,7 @@ use super::{API_VERSION, KIND};
 use crate::{
     cluster::Freshness,
     decide::{Decision, Subject},
-    evidence::Verdict,
+    evidence::{Evidence, Verdict},
     placement::Change,
     rules::Finding,
     shown::cut,
@@ -202,7 +202,7 @@ fn annotations(decision: &Decision, patched: bool) -> BTreeMap<&'static str, Str
             annotations.insert(key, cut(words.join(", "), LONGEST_ANNOTATION));
         }
     };
-    put("evidence", decision.evidence.iter().take(MOST_EVIDENCE).map(|e| e.summary()).collect());
+    put("evidence", decision.evidence.iter().take(MOST_EVIDENCE).map(Evidence::summary).collect());
     let mut fields: Vec<&str> = decision.changes.iter().filter(|_| patched).map(Change::field).collect();
     fields.dedup();
     put("placement", fields.into_iter().map(str::to_owned).collect());

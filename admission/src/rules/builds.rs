@@ -7,6 +7,7 @@ use crate::{
     cluster::Shape,
     decide::Case,
     evidence::{Image, Verdict},
+    json::Map,
     scheduling::Wants,
     shown::Shown,
 };
@@ -22,7 +23,7 @@ pub(super) fn mismatch(case: &Case<'_>, hits: &mut Vec<Hit>) {
     let known = || case.images.iter().filter_map(|image| Some((image, image.build?)));
     let nowhere = known().find(|(_, build)| !reach.admitted.iter().any(|shape| runs(shape, *build)));
     // Each image may have its node and still no node have all of them.
-    let Some((image, build)) = nowhere.or_else(|| known().last()) else { return };
+    let Some((image, build)) = nowhere.or_else(|| known().next_back()) else { return };
     hits.push(Hit {
         path: image.path(),
         message: told(image, build, &offered(&reach.admitted), nowhere.is_some()),
@@ -119,7 +120,7 @@ fn obstacle(case: &Case<'_>) -> Option<(String, String, String)> {
 
 /// Which label no Windows node has, where it is one alone.
 fn unmatched(case: &Case<'_>) -> (String, String, String) {
-    let pairs = case.spec.node_selector.iter().flat_map(|s| s.iter());
+    let pairs = case.spec.node_selector.iter().flat_map(Map::iter);
     let nowhere = |(key, value): &(&str, &str)| {
         case.cluster.nodes().members().all(|(name, member)| match *key {
             "kubernetes.io/hostname" => member.hostname(name) != *value,
@@ -127,7 +128,7 @@ fn unmatched(case: &Case<'_>) -> (String, String, String) {
         })
     };
     let remedy = "correct the selector, or label a Windows node".to_owned();
-    match pairs.into_iter().find(nowhere) {
+    match pairs.filter(nowhere).min() {
         Some((key, value)) => (
             format!("spec.nodeSelector[{}]", Shown(key)),
             format!("no Windows node has the label {}={}", Shown(key), Shown(value)),

@@ -18,7 +18,7 @@ pub(super) fn os(case: &Case<'_>, hits: &mut Vec<Hit>) {
     }
     hits.push(Hit {
         path: one.path.clone(),
-        message: contradiction(case, one, other),
+        message: told_apart(case, one, other),
         remedy: "let both name the OS of the image, or remove the one that is wrong".to_owned(),
         basis: basis(&[one, other]),
     });
@@ -30,7 +30,7 @@ pub(super) fn runtime_class(case: &Case<'_>, hits: &mut Vec<Hit>) {
         if [one, other].iter().any(|e| e.source == Source::RuntimeClass) {
             hits.push(Hit {
                 path: "spec.runtimeClassName".to_owned(),
-                message: contradiction(case, one, other),
+                message: told_apart(case, one, other),
                 remedy: format!("take a RuntimeClass for the OS of the image, or none instead of \"{name}\""),
                 basis: Basis::Snapshot,
             });
@@ -42,11 +42,11 @@ pub(super) fn runtime_class(case: &Case<'_>, hits: &mut Vec<Hit>) {
         return;
     };
     let (Some(class), Some(selector)) = (case.class, &case.spec.node_selector) else { return };
-    let clash = class
+    let contradiction = class
         .selector
         .iter()
         .find_map(|(key, value)| selector.get(key).filter(|own| own != value).map(|own| (key, value, own)));
-    if let Some((key, value, own)) = clash {
+    if let Some((key, value, own)) = contradiction {
         hits.push(Hit {
             path: format!("spec.nodeSelector[{}]", Shown(key)),
             message: format!(
@@ -61,7 +61,7 @@ pub(super) fn runtime_class(case: &Case<'_>, hits: &mut Vec<Hit>) {
     }
 }
 
-fn contradiction(case: &Case<'_>, one: &Evidence, other: &Evidence) -> String {
+fn told_apart(case: &Case<'_>, one: &Evidence, other: &Evidence) -> String {
     let root = case.request.root;
     format!(
         "{root}{} says {}, but {root}{} says {}",

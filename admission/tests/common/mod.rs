@@ -1,5 +1,5 @@
 //! A small mixed cluster, and the way from a review to the patched object.
-#![allow(dead_code, clippy::unwrap_used)] // Each test binary uses its part.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::unwrap_in_result)] // Each test uses its part.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bifold_admission::{Answer, Cluster, Freshness, Namespace, RuntimeClass, WindowsNode, review};

@@ -19,7 +19,7 @@ fn api_error(code: u16) -> watcher::Error {
     watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status)))
 }
 
-fn policy(name: &str, spec: serde_json::Value) -> DeserializeGuard<WindowsWorkloadPolicy> {
+fn policy(name: &str, spec: &serde_json::Value) -> DeserializeGuard<WindowsWorkloadPolicy> {
     let object = json!({ "apiVersion": "bifold.dev/v1alpha1", "kind": "WindowsWorkloadPolicy",
         "metadata": { "name": name }, "spec": spec });
     serde_json::from_value(object).unwrap()
@@ -86,7 +86,7 @@ async fn without_the_crds_there_are_no_policies_and_the_webhook_is_ready() {
     snapshot.expect(Policies::NAME);
     feed::<Policies>(&snapshot, vec![Ok(Event::Init), Err(api_error(404))]).await;
     assert_eq!((snapshot.read().policy_count(), readiness.missing()), (0, vec![]));
-    let late = vec![Ok(Event::Init), Ok(Event::InitApply(policy("p", json!({})))), Ok(Event::InitDone)];
+    let late = vec![Ok(Event::Init), Ok(Event::InitApply(policy("p", &json!({})))), Ok(Event::InitDone)];
     feed::<Policies>(&snapshot, late).await;
     assert_eq!(snapshot.read().policy_count(), 1);
 }
@@ -94,8 +94,8 @@ async fn without_the_crds_there_are_no_policies_and_the_webhook_is_ready() {
 #[tokio::test]
 async fn a_bad_policy_does_not_take_the_good_one_away() {
     let (snapshot, _) = snapshot();
-    let good = || policy("p", json!({ "rules": { "secret-volume": "Warn" } }));
-    let bad = || policy("p", json!({ "priority": "high" }));
+    let good = || policy("p", &json!({ "rules": { "secret-volume": "Warn" } }));
+    let bad = || policy("p", &json!({ "priority": "high" }));
     let governed = || snapshot.read().policy_of("any").name.clone();
     feed::<Policies>(&snapshot, vec![Ok(Event::Init), Ok(Event::InitApply(good())), Ok(Event::InitDone)])
         .await;
