@@ -114,9 +114,10 @@ pub fn plan(state: &State, now: Timestamp, lifetimes: Lifetimes) -> Plan {
     }
 
     let may_sign =
-        |a: &&&Authority| a.can_sign && trusted_long_enough(a, lifetimes).is_some_and(|t| t <= now);
+        |a: &&&Authority| a.can_sign && trusted_long_enough(a, &kept, lifetimes).is_some_and(|t| t <= now);
     let signer = kept.iter().rev().find(may_sign);
-    match (&state.leaf, signer) {
+    // One that has expired is none.
+    match (state.leaf.as_ref().filter(|l| l.not_after > now), signer) {
         // Whoever signs is better than no certificate; the bundle is written in the same pass.
         (None, signer) => {
             steps.push(Step::IssueLeaf(signer.map_or(Signer::Newest, |a| Signer::Authority(a.id.clone()))));
@@ -129,15 +130,32 @@ pub fn plan(state: &State, now: Timestamp, lifetimes: Lifetimes) -> Plan {
         // Nobody has been trusted for long: again by the one that is in the bundle with it.
         (Some(leaf), None) if due(leaf.not_before, leaf.not_after) <= now => {
             let same = kept.iter().find(|a| a.can_sign && a.id == leaf.issuer);
-            steps.push(Step::IssueLeaf(same.map_or(Signer::Newest, |a| Signer::Authority(a.id.clone()))));
+            if let Some(same) = same.filter(|a| is_renewable(leaf, a, now)) {
+                steps.push(Step::IssueLeaf(Signer::Authority(same.id.clone())));
+            }
         }
         _ => {}
     }
     Plan { again: next(state, &kept, now, lifetimes), steps }
 }
 
-fn trusted_long_enough(authority: &Authority, lifetimes: Lifetimes) -> Option<Timestamp> {
-    authority.trusted_since?.checked_add(lifetimes.margin()).ok()
+/// It is time, and its authority has life left to give: a certificate does not outlive its authority.
+fn is_renewable(leaf: &Leaf, by: &Authority, now: Timestamp) -> bool {
+    due(leaf.not_before, leaf.not_after) <= now && leaf.not_after < by.not_after
+}
+
+/// From when an authority may sign: a margin after it was first seen in the bundle, sooner where the one before it
+/// ends sooner.
+fn trusted_long_enough(
+    authority: &Authority,
+    kept: &[&Authority],
+    lifetimes: Lifetimes,
+) -> Option<Timestamp> {
+    let since = authority.trusted_since?;
+    let before = kept.iter().rev().find(|a| a.can_sign && a.not_before < authority.not_before);
+    let left = before.map(|a| a.not_after.duration_since(since) / 2).and_then(|l| Duration::try_from(l).ok());
+    let margin = lifetimes.margin();
+    since.checked_add(left.map_or(margin, |left| margin.min(left))).ok()
 }
 
 /// Whether something that it signed can still be in use, or will be.
@@ -145,10 +163,11 @@ fn is_needed(authority: &Authority, state: &State, now: Timestamp) -> bool {
     if authority.not_after <= now {
         return false;
     }
-    let signs_now = state.leaf.as_ref().is_some_and(|l| l.issuer == authority.id);
+    let leaf = state.leaf.as_ref().filter(|l| l.not_after > now);
+    let signs_now = leaf.is_some_and(|l| l.issuer == authority.id);
     // An older one that still signs keeps all newer ones waiting, so those are needed as well.
     let superseded = !signs_now
-        && state.leaf.as_ref().is_some_and(|leaf| {
+        && leaf.is_some_and(|leaf| {
             let place = |id: &str| state.authorities.iter().position(|a| a.id == id);
             place(&leaf.issuer) > place(&authority.id)
         });
@@ -159,7 +178,7 @@ fn is_needed(authority: &Authority, state: &State, now: Timestamp) -> bool {
 fn next(state: &State, kept: &[&Authority], now: Timestamp, lifetimes: Lifetimes) -> Timestamp {
     let of_authorities = kept.iter().flat_map(|a| {
         let renewal = a.can_sign.then(|| due(a.not_before, a.not_after));
-        [renewal, trusted_long_enough(a, lifetimes), a.signed_until, Some(a.not_after)]
+        [renewal, trusted_long_enough(a, kept, lifetimes), a.signed_until, Some(a.not_after)]
     });
     let of_leaf = state.leaf.as_ref().map(|l| due(l.not_before, l.not_after));
     let later = of_authorities.chain([of_leaf]).flatten().filter(|t| *t > now);

@@ -20,6 +20,8 @@ fn seconds(duration: Duration) -> i64 {
 struct World {
     state: State,
     lifetimes: Lifetimes,
+    /// How long API servers take to notice a new bundle, in seconds.
+    notice: i64,
     made: usize,
     issued: usize,
     /// Bundles that some API server may still hold, with the time from which none does.
@@ -31,7 +33,8 @@ struct World {
 impl World {
     fn new(lifetimes: Lifetimes) -> Self {
         let state = State { trusted: Some(vec![]), ..State::default() };
-        Self { state, lifetimes, made: 0, issued: 0, bundles: Vec::new(), served: Vec::new() }
+        let notice = seconds(lifetimes.margin());
+        Self { state, lifetimes, notice, made: 0, issued: 0, bundles: Vec::new(), served: Vec::new() }
     }
 
     fn pass(&mut self, now: i64) -> Plan {
@@ -62,7 +65,7 @@ impl World {
             }
             Step::WriteBundle => {
                 let bundle: Vec<String> = self.state.authorities.iter().map(|a| a.id.clone()).collect();
-                let noticed = now + seconds(self.lifetimes.margin());
+                let noticed = now + self.notice;
                 self.bundles.iter_mut().for_each(|(_, until)| *until = (*until).min(noticed));
                 self.bundles.push((bundle.clone(), i64::MAX));
                 self.state.trusted = Some(bundle);
@@ -204,4 +207,15 @@ fn an_operator_that_was_away_past_every_date_starts_again() {
     world.bundles.clear();
     world.live(100_000, 100_100, 1);
     assert_eq!((world.made, world.state.authorities.len()), (2, 1));
+}
+
+/// As after a change of the flags: what is there has hours, not years.
+#[test]
+fn lives_that_become_longer_are_no_reason_to_be_busy() {
+    let mut world = World::new(life(30, 90));
+    world.live(0, 80, 1);
+    let issued = world.issued;
+    world.lifetimes = life(600, 6_000);
+    world.live(80, 600, 1);
+    assert!(world.issued <= issued + 6, "{} more certificates", world.issued - issued);
 }
