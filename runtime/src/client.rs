@@ -29,6 +29,11 @@ pub async fn connect() -> Result<Client, ConnectError> {
                 tracing::info!(version = %version.git_version, "API server answers");
                 return Ok(client);
             }
+            // It answers. What we may do is for whoever asks for it to find out.
+            Err(kube::Error::Api(status)) if (400..500).contains(&status.code) => {
+                tracing::info!(code = status.code, "API server answers");
+                return Ok(client);
+            }
             Err(error) => tracing::warn!(error = chain(&error), "API server does not answer yet"),
         }
         tokio::time::sleep(RETRY).await;
@@ -40,6 +45,12 @@ pub async fn connect() -> Result<Client, ConnectError> {
 pub fn chain(error: &(dyn error::Error + 'static)) -> String {
     let mut parts: Vec<String> = Vec::new();
     for source in iter::successors(Some(error), |e| e.source()) {
+        // In the server's own words: kube adds all fields of the status.
+        let kube = source.downcast_ref().or_else(|| source.downcast_ref::<Box<kube::Error>>().map(|b| &**b));
+        if let Some(kube::Error::Api(status)) = kube {
+            parts.push(format!("{} ({})", status.message, status.code));
+            break;
+        }
         let part = source.to_string();
         // kube repeats the source in its own message.
         if !parts.last().is_some_and(|last| last.ends_with(&part)) {
@@ -51,11 +62,25 @@ pub fn chain(error: &(dyn error::Error + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kube::core::Status;
+
     use super::*;
 
     #[derive(Debug, thiserror::Error)]
     #[error("write node n1")]
     struct Outer(#[source] std::fmt::Error);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("patch Node n1")]
+    struct Refused(#[source] Box<kube::Error>);
+
+    #[test]
+    fn a_refusal_is_told_in_the_words_of_the_server() {
+        let mut status = Status::failure("nodes \"n1\" is forbidden", "Forbidden");
+        status.code = 403;
+        let told = chain(&Refused(Box::new(kube::Error::Api(status.boxed()))));
+        assert_eq!(told, "patch Node n1: nodes \"n1\" is forbidden (403)");
+    }
 
     #[test]
     fn an_error_is_told_with_its_sources() {
