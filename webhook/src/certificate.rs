@@ -120,6 +120,7 @@ pub async fn watch(
     let mut events = std::pin::pin!(events);
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut failing = false;
     loop {
         let event = tokio::select! {
             event = events.next() => event,
@@ -128,13 +129,16 @@ pub async fn watch(
                 continue;
             }
         };
+        failing &= matches!(event, Some(Err(_) | Ok(Event::Init)));
         match event {
             Some(Ok(Event::Apply(secret) | Event::InitApply(secret))) => served.take(&secret),
             Some(Ok(Event::Delete(_))) => tracing::warn!("the Secret is gone; keeping the certificate"),
             Some(Ok(Event::Init | Event::InitDone)) => {}
             Some(Err(error)) => {
                 metrics.watch_failed("Secret");
-                tracing::warn!(kind = "Secret", error = chain(&error), "watch failed; retrying");
+                if !std::mem::replace(&mut failing, true) {
+                    tracing::warn!(kind = "Secret", error = chain(&error), "watch failed; retrying");
+                }
             }
             None => anyhow::bail!("the watch of the Secret ended"),
         }

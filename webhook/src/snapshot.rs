@@ -21,6 +21,10 @@ use crate::metrics::Metrics;
 /// An API server that restarts is back within this.
 pub const STALE_AFTER: Duration = Duration::from_mins(1);
 
+/// A watch that fails is tried again within seconds. One that has not failed for this long works: where nothing
+/// happens in the cluster, it has nothing else to say.
+const WORKS_AFTER: Duration = Duration::from_secs(45);
+
 /// The snapshot. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Snapshot(Arc<Shared>);
@@ -38,7 +42,14 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Watch {
     listed: bool,
-    failing_since: Option<Instant>,
+    failing: Option<Failing>,
+}
+
+/// Between the first failure and what was last heard of it.
+#[derive(Clone, Copy, Debug)]
+struct Failing {
+    since: Instant,
+    last: Instant,
 }
 
 impl Snapshot {
@@ -60,14 +71,14 @@ impl Snapshot {
     /// Takes over what a watch said.
     pub fn change(&self, kind: &'static str, apply: impl FnOnce(&mut Cluster)) {
         let mut watches = self.watches();
-        watches.entry(kind).or_default().failing_since = None;
+        watches.entry(kind).or_default().failing = None;
         self.publish(&watches, apply);
     }
 
     /// Takes over what a watch said at the end of its list: everything there is of a kind.
     pub fn listed(&self, kind: &'static str, apply: impl FnOnce(&mut Cluster)) {
         let mut watches = self.watches();
-        *watches.entry(kind).or_default() = Watch { listed: true, failing_since: None };
+        *watches.entry(kind).or_default() = Watch { listed: true, failing: None };
         self.publish(&watches, apply);
         if watches.values().all(|w| w.listed) {
             self.0.part.ready();
@@ -77,17 +88,21 @@ impl Snapshot {
     /// Says that a watch failed.
     pub fn failed(&self, kind: &'static str) {
         let mut watches = self.watches();
-        watches.entry(kind).or_default().failing_since.get_or_insert_with(Instant::now);
+        let now = Instant::now();
+        watches.entry(kind).or_default().failing.get_or_insert(Failing { since: now, last: now }).last = now;
     }
 
     /// Says that a watch was heard of, without news.
     pub fn heard(&self, kind: &'static str) {
-        self.watches().entry(kind).or_default().failing_since = None;
+        self.watches().entry(kind).or_default().failing = None;
     }
 
     /// Looks at how the watches are doing, from time to time.
     pub fn look(&self) {
-        let watches = self.watches();
+        let mut watches = self.watches();
+        for watch in watches.values_mut() {
+            watch.failing = watch.failing.filter(|f| f.last.elapsed() < WORKS_AFTER);
+        }
         if freshness(&watches) != self.read().freshness() {
             self.publish(&watches, |_| {});
         }
@@ -112,7 +127,7 @@ impl Snapshot {
 }
 
 fn freshness(watches: &BTreeMap<&'static str, Watch>) -> Freshness {
-    let failing = |w: &Watch| w.failing_since.is_some_and(|since| since.elapsed() >= STALE_AFTER);
+    let failing = |w: &Watch| w.failing.is_some_and(|f| f.since.elapsed() >= STALE_AFTER);
     if watches.values().any(|w| !w.listed) {
         Freshness::Cold
     } else if watches.values().any(failing) {

@@ -24,7 +24,7 @@ use kube::{
     },
 };
 use serde::de::DeserializeOwned;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use self::kinds::{Classes, Namespaces, Nodes, Policies};
 use crate::{metrics::Metrics, snapshot::Snapshot};
@@ -91,27 +91,35 @@ where
 /// Twice as long after every failure, and short at its longest (kube's own is 30 s): when the API server is back, what
 /// happened meanwhile is of interest, and there are few of us.
 #[derive(Default)]
-struct Retry(u32);
+struct Retry {
+    failures: u32,
+    last: Option<Instant>,
+}
 
 impl Retry {
     const FIRST: Duration = Duration::from_millis(250);
     const LONGEST: Duration = Duration::from_secs(4);
+    /// After this long without a failure all is well again.
+    const WELL: Duration = Duration::from_secs(10);
 }
 
 impl Iterator for Retry {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        let wait = Self::FIRST.saturating_mul(1 << self.0.min(16));
-        self.0 = self.0.saturating_add(1);
+        if self.last.is_some_and(|last| last.elapsed() > Self::WELL) {
+            self.failures = 0;
+        }
+        let wait = Self::FIRST.saturating_mul(1 << self.failures.min(16));
+        (self.failures, self.last) = (self.failures.saturating_add(1), Some(Instant::now()));
         Some(wait.min(Self::LONGEST))
     }
 }
 
 impl Backoff for Retry {
-    fn reset(&mut self) {
-        self.0 = 0;
-    }
+    /// Called for every event, of which [`Event::Init`] comes before each attempt to list: were it heeded, a list that
+    /// fails would be tried again without any patience. Time tells instead.
+    fn reset(&mut self) {}
 }
 
 async fn follow<K: Kind>(
@@ -121,7 +129,10 @@ async fn follow<K: Kind>(
 ) {
     let mut events = std::pin::pin!(events);
     let (mut listed, mut kept) = (Vec::new(), Vec::new());
+    // One line when it begins to fail, not one for every attempt.
+    let mut failing = false;
     while let Some(event) = events.next().await {
+        failing &= event.is_err() || matches!(event, Ok(Event::Init));
         match event {
             Ok(Event::Init) => {
                 listed.clear();
@@ -165,7 +176,9 @@ async fn follow<K: Kind>(
             }
             Err(error) => {
                 metrics.watch_failed(K::NAME);
-                tracing::warn!(kind = K::NAME, error = chain(&error), "watch failed; retrying");
+                if !std::mem::replace(&mut failing, true) {
+                    tracing::warn!(kind = K::NAME, error = chain(&error), "watch failed; retrying");
+                }
                 snapshot.failed(K::NAME);
             }
         }

@@ -72,11 +72,29 @@ async fn an_api_server_that_is_away_takes_nothing_from_the_snapshot() {
     feed::<Nodes>(&snapshot, vec![Err(api_error(503)), Ok(Event::Init), Err(api_error(503))]).await;
     snapshot.look();
     assert_eq!(snapshot.read().freshness(), Freshness::Warm);
-    tokio::time::advance(STALE_AFTER).await;
+    for _ in 0..3 {
+        tokio::time::advance(STALE_AFTER / 3).await;
+        feed::<Nodes>(&snapshot, vec![Err(api_error(503))]).await;
+    }
     snapshot.look();
     assert_eq!((nodes(&snapshot), snapshot.read().freshness()), (vec!["a".to_owned()], Freshness::Stale));
     assert!(readiness.missing().is_empty(), "it goes on answering");
     feed::<Nodes>(&snapshot, list()).await;
+    assert_eq!(snapshot.read().freshness(), Freshness::Warm);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_goes_on_where_it_was_need_not_say_anything_to_be_trusted_again() {
+    let (snapshot, _) = snapshot();
+    feed::<Nodes>(&snapshot, vec![Ok(Event::Init), Ok(Event::InitDone)]).await;
+    for _ in 0..30 {
+        feed::<Nodes>(&snapshot, vec![Err(api_error(503))]).await;
+        tokio::time::advance(Retry::LONGEST).await;
+    }
+    snapshot.look();
+    assert_eq!(snapshot.read().freshness(), Freshness::Stale);
+    tokio::time::advance(Duration::from_secs(45)).await;
+    snapshot.look();
     assert_eq!(snapshot.read().freshness(), Freshness::Warm);
 }
 
@@ -108,11 +126,17 @@ async fn a_bad_policy_does_not_take_the_good_one_away() {
     assert_eq!(governed(), None);
 }
 
-#[test]
-fn waiting_gets_longer_up_to_a_limit_and_starts_over_after_a_success() {
+#[tokio::test(start_paused = true)]
+async fn waiting_gets_longer_up_to_a_limit_and_starts_over_after_a_while() {
     let mut retry = Retry::default();
-    let waits: Vec<u128> = retry.by_ref().take(6).map(|d| d.as_millis()).collect();
+    let mut waits = Vec::new();
+    for wait in retry.by_ref().take(6) {
+        waits.push(wait.as_millis());
+        tokio::time::advance(wait).await;
+    }
     assert_eq!(waits, [250, 500, 1000, 2000, 4000, 4000]);
     retry.reset();
+    assert_eq!(retry.next(), Some(Retry::LONGEST), "the event before each attempt means nothing");
+    tokio::time::advance(Retry::WELL + Duration::from_secs(1)).await;
     assert_eq!(retry.next(), Some(Retry::FIRST));
 }
