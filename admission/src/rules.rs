@@ -178,6 +178,8 @@ mod tests {
             assert!(rule_ids().skip(i + 1).all(|other| other != rule.id), "{}", rule.id);
             assert!(rule.actions.contains(&rule.default) && rule.actions.contains(&Allow), "{}", rule.id);
             assert!(!rule.summary.ends_with('.'), "{}", rule.id);
+            let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(rule.page());
+            assert!(page.is_file(), "{} has no page in the manual", rule.id);
         }
     }
 

@@ -1,6 +1,6 @@
 //! `build-mismatch` and `no-windows-node`: what the Windows nodes that the pod may use have to offer.
 
-use bifold_crds::{Isolation, WindowsBuild};
+use bifold_crds::{Isolation, WindowsBuild, keys};
 
 use super::{Basis, Hit};
 use crate::{
@@ -8,6 +8,7 @@ use crate::{
     decide::Case,
     evidence::{Image, Verdict},
     json::Map,
+    pod::text,
     scheduling::Wants,
     shown::Shown,
 };
@@ -27,7 +28,7 @@ pub(super) fn mismatch(case: &Case<'_>, hits: &mut Vec<Hit>) {
     hits.push(Hit {
         path: image.path(),
         message: told(image, build, &offered(&reach.admitted), nowhere.is_some()),
-        remedy: remedy(isolation),
+        remedy: remedy(case),
         basis: Basis::Snapshot,
     });
 }
@@ -46,14 +47,18 @@ fn told(image: &Image<'_>, build: WindowsBuild, offered: &str, alone: bool) -> S
     )
 }
 
-fn remedy(isolation: Isolation) -> String {
-    let otherwise = match isolation {
+fn remedy(case: &Case<'_>) -> String {
+    // Of a DaemonSet it may be what we wrote for the image that it had before.
+    if Wants::new(case.spec, case.class).mentions(keys::WINDOWS_BUILD_LABEL) {
+        return "let node selector and affinity name builds that run the image, or none".to_owned();
+    }
+    let otherwise = match case.isolation() {
         Isolation::Process => {
             ", or take a RuntimeClass with Hyper-V isolation if the image is older than the node"
         }
         Isolation::HyperV | Isolation::HostProcess => "",
     };
-    format!("use an image of a build that the nodes run, add a node of that build{otherwise}")
+    format!("use an image of a build that the nodes run, or add a node of that build{otherwise}")
 }
 
 fn offered(shapes: &[&Shape]) -> String {
@@ -73,7 +78,7 @@ fn with_product(build: WindowsBuild) -> String {
 
 pub(super) fn no_node(case: &Case<'_>, hits: &mut Vec<Hit>) {
     let reach = &case.reach;
-    if !has_to_find_a_node(case) || case.spec.node_name.is_some() || !reach.known {
+    if !has_to_find_a_node(case) || !text(&case.spec.node_name).is_empty() || !reach.known {
         return;
     }
     let Some((path, message, remedy)) = obstacle(case) else { return };
