@@ -64,6 +64,10 @@ pub async fn run(writer: Writer, metrics: Arc<Metrics>, stop: CancellationToken)
         .graceful_shutdown_on(stop.cancelled_owned())
         .run(reconcile, |_, _, _| Action::requeue(RETRY), context)
         .for_each(|result| {
+            // Its next turn came after it was deleted.
+            if matches!(result, Err(controller::Error::ObjectNotFound(_))) {
+                return futures::future::ready(());
+            }
             metrics.reconciled(KIND, result.is_ok());
             if let Err(error) = result {
                 tracing::warn!(error = chain(&error), "reconcile failed");

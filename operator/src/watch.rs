@@ -79,7 +79,16 @@ pub fn outlive<T: Send>(
             Ok(item) => Some(item),
             Err(error) => {
                 metrics.watch_failed(kind);
-                tracing::warn!(kind, error = chain(&error), "watch failed; retrying");
+                let told = chain(&error);
+                if told.ends_with("(404)") {
+                    tracing::warn!(
+                        kind,
+                        error = told,
+                        "the API server does not serve this kind: install the CRDs"
+                    );
+                } else {
+                    tracing::warn!(kind, error = told, "watch failed; retrying");
+                }
                 None
             }
         })

@@ -57,6 +57,10 @@ pub async fn run(writer: Writer, recorder: Recorder, metrics: Arc<Metrics>, stop
         .graceful_shutdown_on(stop.cancelled_owned())
         .run(reconcile, error_policy, context)
         .for_each(|result| {
+            // Its next turn came after it was deleted.
+            if matches!(result, Err(controller::Error::ObjectNotFound(_))) {
+                return futures::future::ready(());
+            }
             metrics.reconciled("WindowsNodePool", result.is_ok());
             match result {
                 Ok((pool, _)) => tracing::debug!(pool = pool.name, "reconciled"),

@@ -219,3 +219,6 @@ fn same_overhead(a: Option<&Overhead>, b: Option<&Overhead>) -> bool {
     let (a, b) = (amounts(a), amounts(b));
     a.keys().eq(b.keys()) && a.values().zip(b.values()).all(|(a, b)| quantity::same(a, b))
 }
+
+#[cfg(test)]
+mod tests;
