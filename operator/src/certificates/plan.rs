@@ -87,10 +87,12 @@ impl Lifetimes {
     }
 }
 
-/// A certificate is renewed when two thirds of its life are over.
-fn due(not_before: Timestamp, not_after: Timestamp) -> Timestamp {
-    let life = not_after.duration_since(not_before);
-    not_after.checked_sub(life / 3).unwrap_or(not_after)
+/// A certificate is renewed when two thirds of its life are over; of the life that it would be given today, where
+/// that is shorter.
+fn due(not_before: Timestamp, not_after: Timestamp, life_today: Duration) -> Timestamp {
+    let of_its_own = not_after.checked_sub(not_after.duration_since(not_before) / 3).unwrap_or(not_after);
+    let of_today = not_before.checked_add(life_today * 2 / 3).unwrap_or(of_its_own);
+    of_its_own.min(of_today)
 }
 
 pub fn plan(state: &State, now: Timestamp, lifetimes: Lifetimes) -> Plan {
@@ -100,7 +102,7 @@ pub fn plan(state: &State, now: Timestamp, lifetimes: Lifetimes) -> Plan {
     steps.extend(dropped.iter().map(|a| Step::Drop(a.id.clone())));
 
     let newest = kept.iter().rev().find(|a| a.can_sign);
-    let add = newest.is_none_or(|a| due(a.not_before, a.not_after) <= now);
+    let add = newest.is_none_or(|a| due(a.not_before, a.not_after, lifetimes.authority) <= now);
     if add {
         steps.push(Step::AddAuthority);
     }
@@ -123,14 +125,14 @@ pub fn plan(state: &State, now: Timestamp, lifetimes: Lifetimes) -> Plan {
             steps.push(Step::IssueLeaf(signer.map_or(Signer::Newest, |a| Signer::Authority(a.id.clone()))));
         }
         (Some(leaf), Some(signer))
-            if leaf.issuer != signer.id || due(leaf.not_before, leaf.not_after) <= now =>
+            if leaf.issuer != signer.id || is_renewable(leaf, signer, now, lifetimes) =>
         {
             steps.push(Step::IssueLeaf(Signer::Authority(signer.id.clone())));
         }
         // Nobody has been trusted for long: again by the one that is in the bundle with it.
-        (Some(leaf), None) if due(leaf.not_before, leaf.not_after) <= now => {
+        (Some(leaf), None) => {
             let same = kept.iter().find(|a| a.can_sign && a.id == leaf.issuer);
-            if let Some(same) = same.filter(|a| is_renewable(leaf, a, now)) {
+            if let Some(same) = same.filter(|a| is_renewable(leaf, a, now, lifetimes)) {
                 steps.push(Step::IssueLeaf(Signer::Authority(same.id.clone())));
             }
         }
@@ -139,9 +141,11 @@ pub fn plan(state: &State, now: Timestamp, lifetimes: Lifetimes) -> Plan {
     Plan { again: next(state, &kept, now, lifetimes), steps }
 }
 
-/// It is time, and its authority has life left to give: a certificate does not outlive its authority.
-fn is_renewable(leaf: &Leaf, by: &Authority, now: Timestamp) -> bool {
-    due(leaf.not_before, leaf.not_after) <= now && leaf.not_after < by.not_after
+/// It is time, and another one would last longer: a certificate does not outlive its authority. One that was made for
+/// a longer life than today's ends later whatever happens, and is replaced all the same.
+fn is_renewable(leaf: &Leaf, by: &Authority, now: Timestamp, lifetimes: Lifetimes) -> bool {
+    let too_long = now.checked_add(lifetimes.leaf).is_ok_and(|end| end < leaf.not_after);
+    due(leaf.not_before, leaf.not_after, lifetimes.leaf) <= now && (too_long || leaf.not_after < by.not_after)
 }
 
 /// From when an authority may sign: a margin after it was first seen in the bundle, sooner where the one before it
@@ -177,10 +181,10 @@ fn is_needed(authority: &Authority, state: &State, now: Timestamp) -> bool {
 /// The next moment at which a deadline passes.
 fn next(state: &State, kept: &[&Authority], now: Timestamp, lifetimes: Lifetimes) -> Timestamp {
     let of_authorities = kept.iter().flat_map(|a| {
-        let renewal = a.can_sign.then(|| due(a.not_before, a.not_after));
+        let renewal = a.can_sign.then(|| due(a.not_before, a.not_after, lifetimes.authority));
         [renewal, trusted_long_enough(a, kept, lifetimes), a.signed_until, Some(a.not_after)]
     });
-    let of_leaf = state.leaf.as_ref().map(|l| due(l.not_before, l.not_after));
+    let of_leaf = state.leaf.as_ref().map(|l| due(l.not_before, l.not_after, lifetimes.leaf));
     let later = of_authorities.chain([of_leaf]).flatten().filter(|t| *t > now);
     later.min().unwrap_or(now)
 }

@@ -110,7 +110,8 @@ impl World {
 #[test]
 fn for_whole_lives_every_certificate_in_use_validates_against_every_bundle_in_force() {
     let (hour, day) = (3_600, 86_400);
-    let table: [(Lifetimes, i64, i64); 5] = [
+    let table: [(Lifetimes, i64, i64); 6] = [
+        (life(30, 60), 3_600, 1),
         (life(30, 90), 3_600, 1),
         (life(120, 600), 7_200, 1),
         (life(60, 60), 3_600, 1),
@@ -218,4 +219,19 @@ fn lives_that_become_longer_are_no_reason_to_be_busy() {
     world.lifetimes = life(600, 6_000);
     world.live(80, 600, 1);
     assert!(world.issued <= issued + 6, "{} more certificates", world.issued - issued);
+}
+
+/// As after a change of the flags: nobody waits a year for the next authority.
+#[test]
+fn lives_that_become_shorter_count_at_once() {
+    let mut world = World::new(life(7 * 86_400, 365 * 86_400));
+    world.live(0, 200, 1);
+    assert_eq!(world.made, 1);
+    world.lifetimes = life(30, 60);
+    world.notice = 2;
+    world.live(200, 500, 1);
+    assert!((5..=9).contains(&world.made), "{} authorities", world.made);
+    assert!(world.issued < 40, "{} certificates", world.issued);
+    let first = world.state.authorities.first().map(|a| &*a.id);
+    assert_eq!(first, Some("ca1"), "a certificate of a week may still be served");
 }
