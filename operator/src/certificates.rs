@@ -149,7 +149,7 @@ async fn pass(
     apply::write(writer, names, &found, &wanted).await?;
     // report
     for step in &plan.steps {
-        tracing::info!(?step, "certificates");
+        tracing::info!("{step}");
     }
     if let Some(leaf) = &state.leaf {
         metrics.certificate_expires("webhook", leaf.not_after);

@@ -1,6 +1,6 @@
 //! Keys and certificates: ECDSA P-256, which every API server verifies fast.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use jiff::Timestamp;
 use rcgen::{
@@ -39,8 +39,14 @@ pub fn authority(now: Timestamp, life: Duration) -> Result<Pair, rcgen::Error> {
     let mut params = params(now, after(now, life), life);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    // Told apart by name, so that a bundle of several is searched by subject and not by trial.
-    params.distinguished_name = named(&format!("bifold-webhook-ca-{}", now.as_millisecond()));
+    // Told apart by name, so that a bundle of several is searched by subject and not by trial. The key is random; its
+    // first byte says only how it is written.
+    let mut name = String::from("bifold-webhook-ca-");
+    for byte in key.public_key_raw().iter().skip(1).take(8) {
+        // Writing to a String does not fail.
+        let _ = write!(name, "{byte:02x}");
+    }
+    params.distinguished_name = named(&name);
     let certificate = params.self_signed(&key)?;
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }

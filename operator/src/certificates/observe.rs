@@ -130,3 +130,6 @@ fn bundles(found: &Found) -> Option<Vec<Vec<u8>>> {
     let bundle = |b: &Option<ByteString>| b.as_ref().map(|b| b.0.clone()).unwrap_or_default();
     Some(entries.iter().map(|e| bundle(&e.client_config.ca_bundle)).collect())
 }
+
+#[cfg(test)]
+mod tests;

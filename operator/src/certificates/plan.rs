@@ -5,7 +5,7 @@
 //! every moment each certificate that a replica may still serve validates against each bundle that an API server may
 //! still hold.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use jiff::Timestamp;
 
@@ -187,6 +187,19 @@ fn next(state: &State, kept: &[&Authority], now: Timestamp, lifetimes: Lifetimes
     let of_leaf = state.leaf.as_ref().map(|l| due(l.not_before, l.not_after, lifetimes.leaf));
     let later = of_authorities.chain([of_leaf]).flatten().filter(|t| *t > now);
     later.min().unwrap_or(now)
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Drop(id) => write!(f, "authority {id} is trusted no longer"),
+            Self::AddAuthority => f.write_str("new authority"),
+            Self::MarkTrusted(id) => write!(f, "authority {id} is trusted"),
+            Self::WriteBundle => f.write_str("bundle written"),
+            Self::IssueLeaf(Signer::Newest) => f.write_str("certificate issued by the new authority"),
+            Self::IssueLeaf(Signer::Authority(id)) => write!(f, "certificate issued by {id}"),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -97,3 +97,35 @@ fn needs_somebody(condition: &Condition) -> bool {
     ];
     reasons.contains(&condition.reason.as_str())
 }
+
+#[cfg(test)]
+mod tests {
+    use bifold_crds::conditions::{Observation, kind, reason};
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn condition(kind: &'static str, holds: bool, reason: &'static str, message: &str) -> Condition {
+        let seen = Observation { kind, holds: Some(holds), reason, message: message.to_owned() };
+        seen.at(Some(1), Timestamp::UNIX_EPOCH)
+    }
+
+    fn reasons(before: &[Condition], after: &[Condition]) -> Vec<(String, bool)> {
+        let events = told(before, after).into_iter();
+        events.map(|e| (e.reason, matches!(e.type_, EventType::Warning))).collect()
+    }
+
+    #[test]
+    fn an_event_tells_each_change_once_and_warns_where_somebody_is_needed() {
+        let ready = condition(kind::READY, true, reason::AS_SPECIFIED, "1 node");
+        let quiet = condition(kind::CONFLICTED, false, reason::NO_CONFLICT, "");
+        let held = condition(kind::CONFLICTED, true, reason::FIELD_HELD, "label a=b on node n");
+        let first = reasons(&[], &[ready.clone(), quiet.clone()]);
+        assert_eq!(first, [(reason::AS_SPECIFIED.to_owned(), false)]);
+        let more = condition(kind::READY, true, reason::AS_SPECIFIED, "2 nodes");
+        assert_eq!(reasons(&[ready.clone(), quiet.clone()], &[more, quiet.clone()]), []);
+        let (quiet, held) = ([quiet], [held]);
+        assert_eq!(reasons(&quiet, &held), [(reason::FIELD_HELD.to_owned(), true)]);
+        assert_eq!(reasons(&held, &quiet), [(reason::NO_CONFLICT.to_owned(), false)]);
+    }
+}
