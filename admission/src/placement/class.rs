@@ -10,7 +10,10 @@ use super::by_class;
 use crate::{cluster::RuntimeClass, decide::Case, json::Map, pod::text, scheduling::Wants};
 
 pub(super) fn choose<'c>(case: &Case<'c>) -> Option<(&'c str, &'c RuntimeClass)> {
-    let free = text(&case.spec.runtime_class_name).is_empty() && case.spec.overhead.is_none();
+    // The node of a pod that is bound to one need not be a node of the class.
+    let free = text(&case.spec.runtime_class_name).is_empty()
+        && text(&case.spec.node_name).is_empty()
+        && case.spec.overhead.is_none();
     if !by_class(case) || !free || case.host_process {
         return None;
     }
@@ -95,7 +98,9 @@ mod tests {
         let unknown_build = json!({ "containers": [{ "image": "a" }] });
         let other = json!({ "containers": [{ "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022" }],
             "nodeSelector": { "kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.1" } });
-        for spec in [unknown_build, other] {
+        let bound = json!({ "containers": [{ "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022" }],
+            "nodeName": "win-2025" });
+        for spec in [unknown_build, other, bound] {
             let placed = placed(&spec);
             assert_eq!(placed["runtimeClassName"], json!(null));
             assert_eq!(placed["nodeSelector"]["kubernetes.io/os"], "windows");
