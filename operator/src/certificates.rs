@@ -22,16 +22,15 @@ mod plan;
 
 use std::{sync::Arc, time::Duration};
 
-use bifold_runtime::client::chain;
+use bifold_runtime::{client::chain, watch::objects};
 use futures::{Stream, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::{admissionregistration::v1::MutatingWebhookConfiguration, core::v1::Secret};
 use kube::{
     Api, Resource as _, ResourceExt as _,
     runtime::{
-        WatchStreamExt as _,
         events::{Event, EventType, Recorder},
-        watcher::{self, watcher},
+        watcher,
     },
 };
 use tokio_util::sync::CancellationToken;
@@ -185,7 +184,7 @@ fn configuration_changes(
     const KIND: &str = "MutatingWebhookConfiguration";
     let only = watcher::Config::default().fields(&format!("metadata.name={}", names.configuration));
     let api = Api::<MutatingWebhookConfiguration>::all(writer.client.clone());
-    let watched = outlive(watcher(api, only).default_backoff(), KIND, metrics);
+    let watched = outlive(objects(api, only), KIND, metrics);
     changes(watched, |c: &MutatingWebhookConfiguration| {
         let entries = c.webhooks.iter().flatten();
         entries.map(|e| (e.name.clone(), e.client_config.ca_bundle.clone())).collect::<Vec<_>>()

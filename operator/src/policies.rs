@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bifold_admission::{Cluster, Namespace as NamespaceFacts};
 use bifold_crds::{WindowsWorkloadPolicy, WindowsWorkloadPolicyStatus};
-use bifold_runtime::client::chain;
+use bifold_runtime::{client::chain, watch::objects};
 use futures::{Stream, StreamExt as _, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
@@ -22,7 +22,7 @@ use kube::{
         Controller, WatchStreamExt as _,
         controller::{self, Action},
         reflector::{self, ObjectRef, Store, store::WriterDropped},
-        watcher::{self, watcher},
+        watcher,
     },
 };
 use serde_json::json;
@@ -90,8 +90,7 @@ fn watch(
     let of_policies = changes(outlive(of_policies, KIND, metrics.clone()), |p: &WindowsWorkloadPolicy| {
         (p.uid(), p.metadata.generation)
     });
-    let of_namespaces = watcher(Api::<PartialObjectMeta<Namespace>>::all(client), watcher::Config::default())
-        .default_backoff()
+    let of_namespaces = objects(Api::<PartialObjectMeta<Namespace>>::all(client), watcher::Config::default())
         .modify(|namespace| {
             namespace.managed_fields_mut().clear();
             namespace.annotations_mut().clear();

@@ -7,15 +7,12 @@ use std::{
     time::Duration,
 };
 
-use bifold_runtime::client::chain;
+use bifold_runtime::{client::chain, watch::objects};
 use futures::{Stream, StreamExt as _, future};
 use kube::{
     Api, Client, Resource, ResourceExt as _,
     core::DeserializeGuard,
-    runtime::{
-        WatchStreamExt as _,
-        watcher::{self, Event, watcher},
-    },
+    runtime::watcher::{self, Event},
 };
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
@@ -35,8 +32,8 @@ pub fn readable<K>(
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
 {
-    let guarded = watcher(Api::<DeserializeGuard<K>>::all(client), watcher::Config::default());
-    pass_over(guarded.default_backoff(), kind, metrics)
+    let guarded = objects(Api::<DeserializeGuard<K>>::all(client), watcher::Config::default());
+    pass_over(guarded, kind, metrics)
 }
 
 fn pass_over<K: Resource<DynamicType = ()> + Send>(

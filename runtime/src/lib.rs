@@ -14,3 +14,4 @@ pub mod log;
 pub mod metrics;
 pub mod probes;
 pub mod shutdown;
+pub mod watch;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use bifold_runtime::{client::chain, probes::Part};
+use bifold_runtime::{client::chain, probes::Part, watch};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
@@ -25,7 +25,7 @@ use rustls::{
 };
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{args::SecretName, metrics::Metrics, watch::stream};
+use crate::{args::SecretName, metrics::Metrics};
 
 /// How often it is looked whether the certificate has ended.
 const LOOK: Duration = Duration::from_secs(30);
@@ -116,7 +116,7 @@ pub async fn watch(
     metrics: Metrics,
 ) -> anyhow::Result<()> {
     let config = Config::default().fields(&format!("metadata.name={}", secret.name));
-    let events = stream(Api::<Secret>::namespaced(client, &secret.namespace), config);
+    let events = watch::objects(Api::<Secret>::namespaced(client, &secret.namespace), config);
     let mut events = std::pin::pin!(events);
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

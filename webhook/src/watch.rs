@@ -4,11 +4,11 @@
 
 mod kinds;
 
-use std::{fmt::Debug, time::Duration};
+use std::time::Duration;
 
 use bifold_admission::Cluster;
 use bifold_crds::WindowsWorkloadPolicy;
-use bifold_runtime::client::chain;
+use bifold_runtime::{client::chain, watch::objects};
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::{
     core::v1::{Namespace, Node},
@@ -17,14 +17,9 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client,
     core::{DeserializeGuard, PartialObjectMeta},
-    runtime::{
-        WatchStreamExt as _,
-        utils::Backoff,
-        watcher::{self, Config, Event, watcher},
-    },
+    runtime::watcher::{self, Config, Event},
 };
-use serde::de::DeserializeOwned;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 
 use self::kinds::{Classes, Namespaces, Nodes, Policies};
 use crate::{metrics::Metrics, snapshot::Snapshot};
@@ -67,10 +62,10 @@ pub async fn run(client: Client, snapshot: Snapshot, metrics: Metrics) -> anyhow
         snapshot.expect(kind);
     }
     let windows = Config::default().labels("kubernetes.io/os=windows");
-    let nodes = stream(Api::<Node>::all(client.clone()), windows);
-    let classes = stream(Api::<RuntimeClass>::all(client.clone()), Config::default());
-    let namespaces = stream(Api::<PartialObjectMeta<Namespace>>::all(client.clone()), Config::default());
-    let policies = stream(Api::<DeserializeGuard<WindowsWorkloadPolicy>>::all(client), Config::default());
+    let nodes = objects(Api::<Node>::all(client.clone()), windows);
+    let classes = objects(Api::<RuntimeClass>::all(client.clone()), Config::default());
+    let namespaces = objects(Api::<PartialObjectMeta<Namespace>>::all(client.clone()), Config::default());
+    let policies = objects(Api::<DeserializeGuard<WindowsWorkloadPolicy>>::all(client), Config::default());
     tokio::select! {
         () = follow::<Nodes>(nodes, &snapshot, &metrics) => anyhow::bail!("the watch of nodes ended"),
         () = follow::<Classes>(classes, &snapshot, &metrics) => anyhow::bail!("the watch of RuntimeClasses ended"),
@@ -78,48 +73,6 @@ pub async fn run(client: Client, snapshot: Snapshot, metrics: Metrics) -> anyhow
         () = follow::<Policies>(policies, &snapshot, &metrics) => anyhow::bail!("the watch of policies ended"),
         () = look(&snapshot) => anyhow::bail!("the look at the watches ended"),
     }
-}
-
-/// Watches a kind.
-pub fn stream<K>(api: Api<K>, config: Config) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
-where
-    K: kube::Resource + DeserializeOwned + Clone + Debug + Send + 'static,
-{
-    watcher(api, config).backoff(Retry::default())
-}
-
-/// Twice as long after every failure, and short at its longest (kube's own is 30 s): when the API server is back, what
-/// happened meanwhile is of interest, and there are few of us.
-#[derive(Default)]
-struct Retry {
-    failures: u32,
-    last: Option<Instant>,
-}
-
-impl Retry {
-    const FIRST: Duration = Duration::from_millis(250);
-    const LONGEST: Duration = Duration::from_secs(4);
-    /// After this long without a failure all is well again.
-    const WELL: Duration = Duration::from_secs(10);
-}
-
-impl Iterator for Retry {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        if self.last.is_some_and(|last| last.elapsed() > Self::WELL) {
-            self.failures = 0;
-        }
-        let wait = Self::FIRST.saturating_mul(1 << self.failures.min(16));
-        (self.failures, self.last) = (self.failures.saturating_add(1), Some(Instant::now()));
-        Some(wait.min(Self::LONGEST))
-    }
-}
-
-impl Backoff for Retry {
-    /// Called for every event, of which [`Event::Init`] comes before each attempt to list: were it heeded, a list that
-    /// fails would be tried again without any patience. Time tells instead.
-    fn reset(&mut self) {}
 }
 
 async fn follow<K: Kind>(

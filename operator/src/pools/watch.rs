@@ -8,6 +8,7 @@ use std::{
 };
 
 use bifold_crds::{WindowsNode, WindowsNodePool, conditions, keys};
+use bifold_runtime::{client::chain, watch::objects};
 use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::api::{core::v1::Node, node::v1::RuntimeClass};
 use kube::{
@@ -16,7 +17,7 @@ use kube::{
         Controller, WatchStreamExt as _, controller,
         events::Recorder,
         reflector::{self, ObjectRef, Store},
-        watcher::{self, watcher},
+        watcher,
     },
 };
 use tokio_util::sync::CancellationToken;
@@ -65,7 +66,7 @@ pub async fn run(writer: Writer, recorder: Recorder, metrics: Arc<Metrics>, stop
             match result {
                 Ok((pool, _)) => tracing::debug!(pool = pool.name, "reconciled"),
                 Err(error) => {
-                    tracing::warn!(error = bifold_runtime::client::chain(&error), "reconcile failed");
+                    tracing::warn!(error = chain(&error), "reconcile failed");
                 }
             }
             futures::future::ready(())
@@ -88,14 +89,10 @@ fn watch(
     let of_pools = changes(outlive(of_pools, "WindowsNodePool", metrics.clone()), pool_wake);
 
     let windows = watcher::Config::default().labels(&format!("{}={}", keys::OS_LABEL, keys::WINDOWS));
-    let of_nodes = watcher(Api::<Node>::all(client.clone()), windows)
-        .default_backoff()
-        .modify(trim_node)
-        .reflect(nodes_writer);
+    let of_nodes = objects(Api::<Node>::all(client.clone()), windows).modify(trim_node).reflect(nodes_writer);
     let of_nodes = changes(outlive(of_nodes, "Node", metrics.clone()), node_wake);
 
-    let of_classes = watcher(Api::<RuntimeClass>::all(client.clone()), watcher::Config::default())
-        .default_backoff()
+    let of_classes = objects(Api::<RuntimeClass>::all(client.clone()), watcher::Config::default())
         .modify(|class| class.managed_fields_mut().clear())
         .reflect(classes_writer);
     let of_classes = changes(outlive(of_classes, "RuntimeClass", metrics.clone()), class_wake);

@@ -1,4 +1,5 @@
 use bifold_admission::Freshness;
+use bifold_runtime::watch::Retry;
 use futures::stream;
 use kube::core::Status;
 use serde_json::json;
@@ -124,19 +125,4 @@ async fn a_bad_policy_does_not_take_the_good_one_away() {
     assert_eq!(governed().as_deref(), Some("p"), "not after a new list either");
     feed::<Policies>(&snapshot, vec![Ok(Event::Delete(bad()))]).await;
     assert_eq!(governed(), None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn waiting_gets_longer_up_to_a_limit_and_starts_over_after_a_while() {
-    let mut retry = Retry::default();
-    let mut waits = Vec::new();
-    for wait in retry.by_ref().take(6) {
-        waits.push(wait.as_millis());
-        tokio::time::advance(wait).await;
-    }
-    assert_eq!(waits, [250, 500, 1000, 2000, 4000, 4000]);
-    retry.reset();
-    assert_eq!(retry.next(), Some(Retry::LONGEST), "the event before each attempt means nothing");
-    tokio::time::advance(Retry::WELL + Duration::from_secs(1)).await;
-    assert_eq!(retry.next(), Some(Retry::FIRST));
 }
