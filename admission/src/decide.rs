@@ -1,45 +1,20 @@
 //! Step "decide": from a pod, what is asked about it and what is known of the cluster to the whole answer.
 
-use bifold_crds::{
-    Isolation,
-    workload_policy::{Os, RuleAction},
-};
+use bifold_crds::workload_policy::RuleAction;
 use serde::Serialize;
 
 use crate::{
-    cluster::{Cluster, RuntimeClass},
-    evidence::{self, Evidence, Image, Verdict},
+    case::Case,
+    cluster::Cluster,
+    evidence::{self, Evidence, Verdict},
     guard, placement,
     placement::Change,
     pod::{PodView, Spec, text},
     policy::Policy,
+    question::{Request, Subject},
     reach::Reach,
     rules::{self, Finding},
 };
-
-/// What a decision is asked about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// A pod that is to be created.
-    Pod,
-    /// A pod that gets ephemeral containers; nothing else of it can change any more.
-    EphemeralContainers,
-    /// The pod template of a DaemonSet, from which the controller chooses nodes.
-    DaemonSet,
-    /// The pod template of another workload; its pods come by one by one.
-    Workload,
-}
-
-/// What is asked, beside the pod.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// The namespace of the pod. The pod itself may not say it.
-    pub namespace: &'a str,
-    /// What the pod is.
-    pub subject: Subject,
-    /// What stands before the paths of a template, such as `spec.template.`; empty for a pod.
-    pub root: &'a str,
-}
 
 /// The whole answer to a question about a pod.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -57,39 +32,6 @@ pub struct Decision {
     pub notes: Vec<String>,
     /// The policy that applied; `None` for the built-in defaults.
     pub policy: Option<String>,
-}
-
-/// All that rules and placement look at.
-pub(crate) struct Case<'c> {
-    pub spec: &'c Spec<'c>,
-    pub request: &'c Request<'c>,
-    pub cluster: &'c Cluster,
-    pub policy: &'c Policy,
-    /// Whether a DaemonSet made the pod.
-    pub daemon_pod: bool,
-    pub host_process: bool,
-    /// Its RuntimeClass, where that is known.
-    pub class: Option<&'c RuntimeClass>,
-    pub images: &'c [Image<'c>],
-    pub evidence: &'c [Evidence],
-    pub os: Verdict,
-    /// The Windows nodes it could use; empty for a pod that is not for Windows.
-    pub reach: Reach<'c>,
-}
-
-impl Case<'_> {
-    /// Whether two strong facts disagree: then nothing is written, since whatever it were would contradict one.
-    pub fn in_conflict(&self) -> bool {
-        evidence::conflict(self.evidence).is_some()
-    }
-
-    pub fn isolation(&self) -> Isolation {
-        match (self.host_process, self.class) {
-            (true, _) => Isolation::HostProcess,
-            (false, Some(class)) => class.isolation(),
-            (false, None) => Isolation::Process,
-        }
-    }
 }
 
 impl Decision {
@@ -173,14 +115,4 @@ fn service_account<'s>(spec: &'s Spec<'_>) -> &'s str {
         "" => "default",
         name => name,
     }
-}
-
-/// The OS that the nodes of a pod have for certain, by its selector, its affinity or its RuntimeClass.
-pub(crate) fn pinned(evidence: &[Evidence]) -> Option<Os> {
-    use evidence::Source::{NodeAffinity, NodeSelector, RuntimeClass};
-    let pins = |e: &&Evidence| {
-        e.strength == evidence::Strength::Strong
-            && matches!(e.source, RuntimeClass | NodeSelector | NodeAffinity)
-    };
-    evidence.iter().find(pins).map(|e| e.os)
 }

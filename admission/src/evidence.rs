@@ -13,10 +13,10 @@ pub use images::{Image, images};
 
 use crate::{
     cluster::{Cluster, RuntimeClass},
-    decide::Request,
     linux_only,
     pod::PodView,
     policy::Policy,
+    question::Request,
     shown::Shown,
 };
 

@@ -6,10 +6,11 @@ use bifold_crds::{
 };
 
 use crate::{
-    decide::{Case, Subject, pinned},
+    case::Case,
     evidence::{Source, Verdict},
     placement::Change,
     pod::text,
+    question::Subject,
     reach::could_land,
     scheduling::Wants,
 };
@@ -22,7 +23,7 @@ pub(crate) fn guard(case: &Case<'_>) -> (Vec<Change>, Vec<String>) {
     let left = case.os == Verdict::Unknown && case.policy.unknown == UnknownOs::Leave;
     // Of pods, the API server has merged what the class says; the API server refuses a pod that contradicts it.
     let wants = Wants::new(case.spec, case.class);
-    if !has_a_choice || left || pinned(case.evidence).is_some() || wants.label(keys::OS_LABEL).is_some() {
+    if !has_a_choice || left || case.pinned().is_some() || wants.label(keys::OS_LABEL).is_some() {
         return Default::default();
     }
     let Some(why) = danger(case, wants) else { return Default::default() };

@@ -9,6 +9,7 @@
 //! Everything here is a function of its arguments: no client, clock, file or environment. The webhook calls
 //! [`review()`] with a [`Cluster`] that its watches fill; whoever has a pod and no API server calls [`decide()`].
 
+mod case;
 pub mod cluster;
 pub mod decide;
 pub mod evidence;
@@ -21,6 +22,7 @@ pub mod pattern;
 pub mod placement;
 pub mod pod;
 pub mod policy;
+pub mod question;
 pub mod reach;
 pub mod review;
 pub mod rules;
@@ -32,10 +34,11 @@ pub mod workload;
 mod testing;
 
 pub use cluster::{Cluster, Freshness, Namespace, RuntimeClass, WindowsNode};
-pub use decide::{Decision, Request, Subject, decide};
+pub use decide::{Decision, decide};
 pub use patch::patch;
 pub use pod::PodView;
 pub use policy::Policy;
+pub use question::{Request, Subject};
 pub use review::{Answer, NoReview, Outcome, review};
 pub use rules::{Finding, RULES, rule_ids};
 pub use workload::{KINDS, Kind};

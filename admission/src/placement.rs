@@ -14,12 +14,7 @@ use bifold_crds::{
 use serde::Serialize;
 
 use crate::{
-    cluster::Taint,
-    decide::{Case, Subject, pinned},
-    linux_only,
-    pod::text,
-    reach::Reach,
-    scheduling::Wants,
+    case::Case, cluster::Taint, linux_only, pod::text, question::Subject, reach::Reach, scheduling::Wants,
 };
 
 /// Something that is written into a pod.
@@ -166,7 +161,7 @@ fn match_build(case: &Case<'_>, wants: Wants<'_>, changes: &mut Vec<Change>) {
 fn name_os(case: &Case<'_>, selects: bool, changes: &mut Vec<Change>) {
     let named = case.spec.os.as_ref().is_some_and(|os| !text(&os.name).is_empty());
     let to_builds = changes.iter().any(|c| matches!(c, Change::BuildAffinity { .. }));
-    let bound = selects || to_builds || pinned(case.evidence) == Some(Os::Windows);
+    let bound = selects || to_builds || case.pinned() == Some(Os::Windows);
     if case.policy.placement.set_os_name == SetOsName::WhenValid
         && !named
         && bound

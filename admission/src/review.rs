@@ -15,10 +15,11 @@ pub use answer::{Answer, Outcome};
 
 use crate::{
     cluster::Cluster,
-    decide::{Decision, Request, Subject, decide},
+    decide::{Decision, decide},
     json::{Object, Set, Text},
     patch::patch,
     pod::{PodView, text},
+    question::{Request, Subject},
     workload::Kind,
 };
 

@@ -8,10 +8,7 @@ mod secret_volume;
 use bifold_crds::workload_policy::RuleAction::{self, Allow, Deny, Fix, Warn};
 use serde::Serialize;
 
-use crate::{
-    cluster::Freshness,
-    decide::{Case, Subject},
-};
+use crate::{case::Case, cluster::Freshness, question::Subject};
 
 /// A rule that fired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::{Cluster, Freshness, RuntimeClass, WindowsNode},
-    decide::{Decision, Request, Subject, decide},
+    decide::{Decision, decide},
     patch::patch,
     pod::PodView,
     policy::Policy,
+    question::{Request, Subject},
     rules::Finding,
     workload::Kind,
 };

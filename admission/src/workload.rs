@@ -1,6 +1,6 @@
 //! The pod templates of workloads: where each kind keeps its own.
 
-use crate::decide::Subject;
+use crate::question::Subject;
 
 /// A kind that holds a pod, or is one.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 use bifold_crds::{Isolation, WindowsBuild, workload_policy::Os};
 
 use super::by_class;
-use crate::{cluster::RuntimeClass, decide::Case, json::Map, pod::text, scheduling::Wants};
+use crate::{case::Case, cluster::RuntimeClass, json::Map, pod::text, scheduling::Wants};
 
 pub(super) fn choose<'c>(case: &Case<'c>) -> Option<(&'c str, &'c RuntimeClass)> {
     // The node of a pod that is bound to one need not be a node of the class.

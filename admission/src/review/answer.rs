@@ -10,9 +10,10 @@ use serde::Serialize;
 use super::{API_VERSION, KIND};
 use crate::{
     cluster::Freshness,
-    decide::{Decision, Subject},
+    decide::Decision,
     evidence::{Evidence, Verdict},
     placement::Change,
+    question::Subject,
     rules::Finding,
     shown::cut,
     workload::Kind,

@@ -4,8 +4,8 @@ use bifold_crds::{Isolation, WindowsBuild, keys};
 
 use super::{Basis, Hit};
 use crate::{
+    case::Case,
     cluster::Shape,
-    decide::Case,
     evidence::{Image, Verdict},
     json::Map,
     pod::text,

@@ -5,9 +5,10 @@ use bifold_crds::keys;
 
 use super::{Basis, Hit};
 use crate::{
-    decide::{Case, Subject},
+    case::Case,
     evidence::{self, Evidence, Source, Verdict},
     pod::text,
+    question::Subject,
     shown::Shown,
 };
 

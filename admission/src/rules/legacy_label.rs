@@ -4,7 +4,7 @@
 use bifold_crds::keys;
 
 use super::{Basis, Hit};
-use crate::{decide::Case, evidence::Verdict};
+use crate::{case::Case, evidence::Verdict};
 
 pub(super) fn check(case: &Case<'_>, hits: &mut Vec<Hit>) {
     let Some(selector) = &case.spec.node_selector else { return };

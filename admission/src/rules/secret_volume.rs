@@ -6,9 +6,10 @@
 
 use super::{Basis, Hit};
 use crate::{
-    decide::{Case, Subject},
+    case::Case,
     evidence::Verdict,
     pod::{ContainerKind, SecretSource, Spec, text},
+    question::Subject,
     shown::Shown,
 };
 
