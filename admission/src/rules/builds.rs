@@ -4,14 +4,11 @@ use bifold_crds::{Isolation, WindowsBuild, keys};
 
 use super::{Basis, Hit};
 use crate::{
-    case::Case,
-    cluster::Shape,
-    evidence::{Image, Verdict},
-    json::Map,
-    pod::text,
-    scheduling::Wants,
-    shown::Shown,
+    case::Case, cluster::Shape, evidence::Verdict, json::Map, pod::text, scheduling::Wants, shown::Shown,
 };
+
+/// How many builds of nodes are told.
+const MOST_BUILDS: usize = 3;
 
 pub(super) fn mismatch(case: &Case<'_>, hits: &mut Vec<Hit>) {
     let reach = &case.reach;
@@ -27,7 +24,7 @@ pub(super) fn mismatch(case: &Case<'_>, hits: &mut Vec<Hit>) {
     let Some((image, build)) = nowhere.or_else(|| known().next_back()) else { return };
     hits.push(Hit {
         path: image.path(),
-        message: told(image, build, &offered(&reach.admitted), nowhere.is_some()),
+        message: told(build, &offered(&reach.admitted), nowhere.is_some()),
         remedy: remedy(case),
         basis: Basis::Snapshot,
     });
@@ -38,42 +35,30 @@ fn has_to_find_a_node(case: &Case<'_>) -> bool {
     case.os == Verdict::Windows && !case.daemon_pod && !case.in_conflict()
 }
 
-fn told(image: &Image<'_>, build: WindowsBuild, offered: &str, alone: bool) -> String {
+/// Short, so that the remedy survives in a warning. The path says which image it is.
+fn told(build: WindowsBuild, offered: &str, alone: bool) -> String {
     let with = if alone { "" } else { " together with the pod's other images" };
-    format!(
-        "image \"{}\" is of Windows build {}, which no node that the pod may use runs{with}; they run {offered}",
-        Shown(image.reference),
-        with_product(build)
-    )
+    format!("no node that it may use runs Windows build {build}{with}; they are {offered}")
 }
 
 fn remedy(case: &Case<'_>) -> String {
-    // Of a DaemonSet it may be what we wrote for the image that it had before.
     if Wants::new(case.spec, case.class).mentions(keys::WINDOWS_BUILD_LABEL) {
-        return "let node selector and affinity name builds that run the image, or none".to_owned();
+        return "let selector and affinity name builds that run the image, or none".to_owned();
     }
     let otherwise = match case.isolation() {
-        Isolation::Process => {
-            ", or take a RuntimeClass with Hyper-V isolation if the image is older than the node"
-        }
+        Isolation::Process => ", or for an old image use Hyper-V isolation",
         Isolation::HyperV | Isolation::HostProcess => "",
     };
-    format!("use an image of a build that the nodes run, or add a node of that build{otherwise}")
+    format!("use an image or add a node that fits{otherwise}")
 }
 
 fn offered(shapes: &[&Shape]) -> String {
     let mut builds: Vec<WindowsBuild> = shapes.iter().filter_map(|s| s.build).collect();
     builds.sort_unstable();
     builds.dedup();
-    let words: Vec<String> = builds.into_iter().take(8).map(with_product).collect();
-    words.join(", ")
-}
-
-fn with_product(build: WindowsBuild) -> String {
-    match build.product() {
-        Some(product) => format!("{build} ({product})"),
-        None => build.to_string(),
-    }
+    let more = if builds.len() > MOST_BUILDS { ", …" } else { "" };
+    let words: Vec<String> = builds.into_iter().take(MOST_BUILDS).map(|b| b.to_string()).collect();
+    words.join(", ") + more
 }
 
 pub(super) fn no_node(case: &Case<'_>, hits: &mut Vec<Hit>) {
@@ -152,7 +137,8 @@ fn unmatched(case: &Case<'_>) -> (String, String, String) {
 mod tests {
     use crate::{
         cluster::Freshness,
-        testing::{class, cluster, findings_in, node, windows},
+        policy::Policy,
+        testing::{class, cluster, decide_daemon_set, findings_in, node, windows},
     };
     use bifold_crds::workload_policy::RuleAction::{Deny, Warn};
     use serde_json::{Value, json};
@@ -170,12 +156,30 @@ mod tests {
         assert_eq!(found[0].path, "spec.containers[0].image");
         assert_eq!(
             found[0].message,
-            "image \"mcr.microsoft.com/windows/nanoserver:ltsc2022\" is of Windows build 10.0.20348 (Windows Server \
-             2022), which no node that the pod may use runs; they run 10.0.17763 (Windows Server 2019)"
+            "no node that it may use runs Windows build 10.0.20348; they are 10.0.17763"
         );
         only_2019.set_freshness(Freshness::Stale);
         let found = findings_in(&image("mcr.microsoft.com/windows/nanoserver:ltsc2022"), &only_2019);
         assert_eq!(found[0].action, Warn, "a stale snapshot refuses nothing");
+    }
+
+    #[test]
+    fn a_warning_has_room_for_the_remedy() {
+        let mut many = cluster();
+        many.replace_nodes(
+            [14393, 17763, 18362, 19042].map(|b| node(&b.to_string(), b, &json!({}), &json!([]))),
+        );
+        let with_selector =
+            json!({ "kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.17763" });
+        let image = format!("registry.local/{}:ltsc2022", "x".repeat(200));
+        for selector in [json!(null), with_selector] {
+            let spec = json!({ "nodeSelector": selector, "containers": [{ "image": image }] });
+            let (decision, _) = decide_daemon_set(&spec, &many, &Policy::default());
+            let found = &decision.findings[0];
+            let warning =
+                format!("bifold: {}: {}: {}; {}", found.rule, found.path, found.message, found.remedy);
+            assert!(found.rule == "build-mismatch" && warning.len() <= 256, "{}: {warning}", warning.len());
+        }
     }
 
     #[test]
