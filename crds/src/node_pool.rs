@@ -44,9 +44,13 @@ pub struct WindowsNodePoolSpec {
     pub build: Option<WindowsBuild>,
     /// Taints that every node of the pool carries, so that only pods for Windows are scheduled there. `[]` for none.
     /// A taint that is on the node already is left as it is.
+    // Atomic, unlike the other lists of named things: a server-side apply merges into a map-like list what it does not
+    // own, and nobody owns a default, so the default taint would stay beside those that replace it.
     #[serde(default = "default_taints")]
     #[schemars(length(max = 16))]
-    #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    #[x_kube(validation = Rule::new("self.all(a, self.exists_one(b, a.key == b.key && a.effect == b.effect))")
+        .message("two taints have the same key and effect; a node can have only one of them"))]
     pub taints: Vec<PoolTaint>,
     /// Extra labels for every node of the pool.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
