@@ -20,6 +20,7 @@ use axum::{
 };
 use bifold_admission::review;
 use bifold_runtime::probes::Readiness;
+use futures::StreamExt as _;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -33,6 +34,8 @@ const LARGEST: usize = 7 << 20;
 const PIECE: usize = 64 << 10;
 /// All bodies together.
 const PIECES: usize = (64 << 20) / PIECE;
+/// How much of a body that is too large is read before the answer.
+const MOST_DISCARDED: usize = 4 * LARGEST;
 /// How long a body may take to arrive. The API server itself waits 5 s with the chart's values, 30 s at most.
 const SLOWEST: Duration = Duration::from_secs(10);
 /// How long a request waits for its turn before it is told to go elsewhere.
@@ -93,7 +96,13 @@ async fn mutate(State(shared): State<Shared>, headers: HeaderMap, body: Body) ->
 }
 
 async fn answer(shared: &Shared, headers: &HeaderMap, body: Body) -> Result<Vec<u8>, Refused> {
-    let _memory = memory_for(&shared.memory, headers).await?;
+    let _memory = match memory_for(&shared.memory, headers).await {
+        Err(Refused::TooLarge) => {
+            discard(body).await;
+            return Err(Refused::TooLarge);
+        }
+        other => other?,
+    };
     let bytes = match timeout(SLOWEST, to_bytes(body, LARGEST)).await {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(error)) => return Err(too_large_or_broken(error)),
@@ -119,6 +128,23 @@ async fn memory_for(memory: &Arc<Semaphore>, headers: &HeaderMap) -> Result<Owne
     let pieces = u32::try_from(length.div_ceil(PIECE).max(1)).map_err(|_| Refused::TooLarge)?;
     let permit = timeout(LONGEST_WAIT, memory.clone().acquire_many_owned(pieces)).await;
     permit.map_err(|_| Refused::Busy)?.map_err(|_| Refused::Busy)
+}
+
+/// Takes a body that nobody wants, up to a limit: a client that is still sending when its connection is closed sees an
+/// error of the network and not the answer.
+async fn discard(body: Body) {
+    let mut pieces = body.into_data_stream();
+    let read = async {
+        let mut left = MOST_DISCARDED;
+        while let Some(Ok(piece)) = pieces.next().await {
+            left = left.saturating_sub(piece.len());
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    // Whoever is slower has had its chance.
+    let _ = timeout(SLOWEST, read).await;
 }
 
 /// axum tells the two apart by the source of its error only, whose type is another crate's.
