@@ -5,6 +5,7 @@ use bifold_crds::{Isolation, workload_policy::Os};
 use crate::{
     cluster::{Cluster, RuntimeClass},
     evidence::{self, Evidence, Image, Verdict},
+    placed::Placed,
     pod::Spec,
     policy::Policy,
     question::Request,
@@ -17,6 +18,8 @@ pub(crate) struct Case<'c> {
     pub request: &'c Request<'c>,
     pub cluster: &'c Cluster,
     pub policy: &'c Policy,
+    /// What we wrote into a template before. `spec` is without it.
+    pub ours: &'c Placed,
     /// Whether a DaemonSet made the pod.
     pub daemon_pod: bool,
     pub host_process: bool,

@@ -1,13 +1,17 @@
 //! Step "decide": from a pod, what is asked about it and what is known of the cluster to the whole answer.
 
+use std::borrow::Cow;
+
 use bifold_crds::workload_policy::RuleAction;
 use serde::Serialize;
 
 use crate::{
     case::Case,
-    cluster::Cluster,
+    cluster::{Cluster, Freshness},
     evidence::{self, Evidence, Verdict},
-    guard, placement,
+    guard,
+    placed::Placed,
+    placement,
     placement::Change,
     pod::{PodView, Spec, text},
     policy::Policy,
@@ -57,13 +61,23 @@ impl Decision {
 #[must_use]
 pub fn decide(pod: &PodView<'_>, request: &Request<'_>, cluster: &Cluster, policy: &Policy) -> Decision {
     let mut decision = Decision::nothing(policy);
+    let placed = Placed::standing_in(pod);
+    // Who knows nothing of the cluster cannot tell whether that is still right, and lets it stand as if it were the
+    // author's.
+    let (ours, kept) = match (request.subject, cluster.freshness()) {
+        (Subject::DaemonSet, Freshness::Cold) => (Placed::default(), placed),
+        (Subject::DaemonSet, _) => (placed, Placed::default()),
+        _ => Default::default(),
+    };
+    let as_received = pod;
+    let pod = if ours.is_empty() { Cow::Borrowed(pod) } else { Cow::Owned(ours.without(pod)) };
     let Some(spec) = &pod.spec else { return decision };
     if pod.is_mirror() {
         return decision;
     }
     let class = spec.runtime_class_name.as_deref().and_then(|name| cluster.class(name));
     let images = evidence::images(spec, policy);
-    decision.evidence = evidence::gather(pod, class, &images, request, cluster, policy);
+    decision.evidence = evidence::gather(&pod, class, &images, request, cluster, policy);
     decision.os = evidence::verdict(&decision.evidence);
 
     let mut case = Case {
@@ -71,6 +85,7 @@ pub fn decide(pod: &PodView<'_>, request: &Request<'_>, cluster: &Cluster, polic
         request,
         cluster,
         policy,
+        ours: &ours,
         daemon_pod: pod.is_daemon_pod(),
         host_process: spec.host_process(),
         class,
@@ -87,10 +102,14 @@ pub fn decide(pod: &PodView<'_>, request: &Request<'_>, cluster: &Cluster, polic
     } else {
         rules::check(&case)
     };
-    let (changes, notes) = match case.os {
+    let (wanted, notes) = match case.os {
         _ if request.subject == Subject::EphemeralContainers || case.in_conflict() => Default::default(),
         Verdict::Windows => (placement::place(&case), Vec::new()),
         Verdict::Linux | Verdict::Unknown => guard::guard(&case),
+    };
+    let changes = match request.subject {
+        Subject::DaemonSet => placement::settle(wanted, &ours, &kept, as_received),
+        _ => wanted,
     };
     (decision.findings, decision.changes, decision.notes) = (found, changes, notes);
     decision.move_into_template(request.root);

@@ -26,6 +26,10 @@ pub(crate) fn guard(case: &Case<'_>) -> (Vec<Change>, Vec<String>) {
     if !has_a_choice || left || case.pinned().is_some() || wants.label(keys::OS_LABEL).is_some() {
         return Default::default();
     }
+    // What kept it off Windows nodes once does so when the danger is over for a while: nodes come and go.
+    if case.ours.node_selector == Some(Os::Linux) {
+        return (vec![Change::os_selector(Os::Linux)], Vec::new());
+    }
     let Some(why) = danger(case, wants) else { return Default::default() };
     (
         vec![Change::os_selector(Os::Linux)],

@@ -3,7 +3,7 @@
 //!
 //! Every piece deserializes from the bytes of a review as well as from a [`serde_json::Value`].
 
-use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref};
+use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData, ops::Deref};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -13,6 +13,19 @@ use serde_json::value::RawValue;
 
 /// Whether a field is there with any value but `null`: what the API server calls "set".
 pub type Set = Option<IgnoredAny>;
+
+/// The fields of an object that a view does not name: whether there are any.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Others(BTreeMap<String, Set>);
+
+impl Others {
+    /// Whether none of them is set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.values().all(Option::is_none)
+    }
+}
 
 /// A string, borrowed from the document unless it has escapes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,6 +104,13 @@ impl<T, R> Deref for List<T, R> {
 
     fn deref(&self) -> &[T] {
         &self.0
+    }
+}
+
+impl<T, R> List<T, R> {
+    /// Keeps the elements of which `keep` holds.
+    pub fn retain(&mut self, keep: impl FnMut(&mut T) -> bool) {
+        self.0.retain_mut(keep);
     }
 }
 
@@ -178,6 +198,11 @@ impl Map<'_> {
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().rev().find(|(k, _)| &**k == key).map(|(_, v)| &**v)
+    }
+
+    /// Takes `key` out.
+    pub fn remove(&mut self, key: &str) {
+        self.0.retain(|(k, _)| &**k != key);
     }
 
     /// All pairs.

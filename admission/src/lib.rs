@@ -19,6 +19,7 @@ pub mod json;
 pub mod linux_only;
 pub mod patch;
 pub mod pattern;
+pub mod placed;
 pub mod placement;
 pub mod pod;
 pub mod policy;

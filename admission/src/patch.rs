@@ -2,41 +2,58 @@
 //!
 //! # Guarantees
 //! - The patch applies: a parent is added whole where it is absent or `null`, and `/-` is only used on a list that is
-//!   there. (A patch that does not apply fails the pod, whatever the webhook's failure policy.)
+//!   there; only what is there is removed. (A patch that does not apply fails the pod, whatever the webhook's failure policy.)
 //! - There is no `test`: it could only turn a harmless race into a failure.
 //! - What is not mentioned survives, known to us or not.
 
+mod affinity;
+
 use std::borrow::Cow;
 
-use bifold_crds::{WindowsBuild, keys};
+use bifold_crds::keys;
 use json_patch::{
-    AddOperation, Patch, PatchOperation,
+    AddOperation, Patch, PatchOperation, RemoveOperation,
     jsonptr::{PointerBuf, Token},
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
     cluster::Taint,
-    placement::Change,
-    pod::{Spec, Term},
+    json,
+    placed::{Placed, remembered},
+    placement::{Change, Part},
+    pod::{Metadata, PodView, Spec},
+    workload::Kind,
 };
 
-const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-
-/// The patch that makes `changes` in a document in which `spec` is at `root` (such as `["spec", "template", "spec"]`).
+/// The patch that makes `changes` in a document of that kind, in which `pod` was found.
 #[must_use]
-pub fn patch(spec: &Spec<'_>, root: &[&str], changes: &[Change]) -> Patch {
-    let mut steps = Steps { root, steps: Vec::new() };
+pub fn patch(pod: &PodView<'_>, kind: &Kind, changes: &[Change]) -> Patch {
+    let Some(spec) = &pod.spec else { return Patch::default() };
+    let root = kind.spec_path();
+    let ours = Placed::standing_in(pod);
+    let mut steps = Steps { root: &root, steps: Vec::new() };
     steps.node_selector(spec, changes);
     steps.tolerations(spec, changes);
     for change in changes {
         match change {
-            Change::BuildAffinity { builds } => steps.affinity(spec, builds),
+            Change::BuildAffinity { builds } => affinity::ask(&mut steps, spec, &ours, builds),
             Change::OsName { os } => match &spec.os {
                 Some(_) => steps.add(&["os", "name"], json!(os.as_str())),
                 None => steps.add(&["os"], json!({ "name": os.as_str() })),
             },
             Change::RuntimeClass { name } => steps.add(&["runtimeClassName"], json!(name)),
+            Change::Removal(Part::NodeSelector) => {
+                let alone =
+                    spec.node_selector.iter().flat_map(json::Map::iter).all(|(k, _)| k == keys::OS_LABEL);
+                steps.remove(&["nodeSelector", keys::OS_LABEL], if alone { 1 } else { 2 });
+            }
+            Change::Removal(Part::OsName) => {
+                let alone = spec.os.as_ref().is_none_or(|os| os.others.is_empty());
+                steps.remove(&["os", "name"], if alone { 1 } else { 2 });
+            }
+            Change::Removal(Part::BuildAffinity) => affinity::take_back(&mut steps, spec, &ours),
+            Change::Annotation(placed) => steps.annotation(pod, placed),
             Change::NodeSelector { .. } | Change::Toleration(_) => {} // above, all at once
         }
     }
@@ -49,9 +66,41 @@ struct Steps<'r> {
 }
 
 impl Steps<'_> {
+    fn at<'t>(&self, path: &[impl Into<Token<'t>> + Copy]) -> PointerBuf {
+        PointerBuf::from_tokens(
+            self.root.iter().map(|t| Token::from(*t)).chain(path.iter().map(|t| (*t).into())),
+        )
+    }
+
+    /// Adds to an object or, with `-`, to a list. A value that an object has is replaced.
     fn add<'t>(&mut self, path: &[impl Into<Token<'t>> + Copy], value: Value) {
-        let tokens = self.root.iter().map(|t| Token::from(*t)).chain(path.iter().map(|t| (*t).into()));
-        self.steps.push(PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(tokens), value }));
+        let path = self.at(path);
+        self.steps.push(PatchOperation::Add(AddOperation { path, value }));
+    }
+
+    /// Removes what the first `depth` tokens of the path lead to: the parent where nothing else is in it.
+    fn remove<'t>(&mut self, path: &[impl Into<Token<'t>> + Copy], depth: usize) {
+        let path = self.at(path.get(..depth).unwrap_or(path));
+        self.steps.push(PatchOperation::Remove(RemoveOperation { path }));
+    }
+
+    /// The annotation of the workload, whose template is deeper in the document.
+    fn annotation(&mut self, pod: &PodView<'_>, placed: &Placed) {
+        let path = |depth| {
+            let whole = ["metadata", "annotations", keys::PLACED_ANNOTATION];
+            PointerBuf::from_tokens(whole.into_iter().take(depth))
+        };
+        let add = |depth, value| PatchOperation::Add(AddOperation { path: path(depth), value });
+        let step = match (placed.annotation(), &pod.workload) {
+            (Some(text), Some(Metadata { annotations: Some(_), .. })) => add(3, json!(text)),
+            (Some(text), Some(_)) => add(2, json!({ keys::PLACED_ANNOTATION: text })),
+            (Some(text), None) => add(1, json!({ "annotations": { keys::PLACED_ANNOTATION: text } })),
+            (None, _) if remembered(pod).is_some() => {
+                PatchOperation::Remove(RemoveOperation { path: path(3) })
+            }
+            (None, _) => return,
+        };
+        self.steps.push(step);
     }
 
     fn node_selector(&mut self, spec: &Spec<'_>, changes: &[Change]) {
@@ -84,40 +133,6 @@ impl Steps<'_> {
             }
         }
     }
-
-    /// Terms are alternatives, so the requirement goes into each of them.
-    fn affinity(&mut self, spec: &Spec<'_>, builds: &[WindowsBuild]) {
-        let expression = json!({ "key": keys::WINDOWS_BUILD_LABEL, "operator": "In", "values": builds });
-        let term = json!({ "matchExpressions": [expression] });
-        let required = json!({ "nodeSelectorTerms": [term] });
-        let Some(affinity) = &spec.affinity else {
-            return self.add(&["affinity"], json!({ "nodeAffinity": { REQUIRED: required } }));
-        };
-        let Some(node_affinity) = &affinity.node_affinity else {
-            return self.add(&["affinity", "nodeAffinity"], json!({ REQUIRED: required }));
-        };
-        let path = ["affinity", "nodeAffinity", REQUIRED];
-        let Some(selector) = &node_affinity.required else {
-            return self.add(&path, required);
-        };
-        // A list without terms admits no node, and so does a term without requirements: neither is given any.
-        for (index, known) in selector.node_selector_terms.iter().flat_map(|t| t.iter()).enumerate() {
-            if is_empty(known) {
-                continue;
-            }
-            let index = index.to_string();
-            let at = [path[0], path[1], path[2], "nodeSelectorTerms", &index, "matchExpressions", "-"];
-            match &known.match_expressions {
-                Some(_) => self.add(&at, expression.clone()),
-                None => self.add(&at[..6], json!([expression])),
-            }
-        }
-    }
-}
-
-fn is_empty(term: &Term<'_>) -> bool {
-    term.match_expressions.as_ref().is_none_or(|e| e.is_empty())
-        && term.match_fields.as_ref().is_none_or(|f| f.is_empty())
 }
 
 /// What tolerates exactly this taint.

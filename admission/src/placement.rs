@@ -2,6 +2,7 @@
 //! is changed, and a pod that lacks nothing gets nothing.
 
 mod class;
+mod settle;
 #[cfg(test)]
 mod tests;
 
@@ -13,15 +14,18 @@ use bifold_crds::{
 };
 use serde::Serialize;
 
+pub(crate) use settle::settle;
+
 use crate::{
-    case::Case, cluster::Taint, linux_only, pod::text, question::Subject, reach::Reach, scheduling::Wants,
+    case::Case, cluster::Taint, linux_only, placed::Placed, pod::text, question::Subject, reach::Reach,
+    scheduling::Wants,
 };
 
 /// Something that is written into a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
-    /// An entry of `spec.nodeSelector`, whose key is not there.
+    /// An entry of `spec.nodeSelector`, whose key is not there or ours.
     NodeSelector {
         /// The label.
         key: Cow<'static, str>,
@@ -30,12 +34,12 @@ pub enum Change {
     },
     /// An entry of `spec.tolerations`, for exactly this taint.
     Toleration(Taint),
-    /// `node.kubernetes.io/windows-build In builds`, in every term of the required node affinity.
+    /// `node.kubernetes.io/windows-build In builds`, in every term of the required node affinity and in place of ours.
     BuildAffinity {
         /// The builds, oldest first.
         builds: Vec<WindowsBuild>,
     },
-    /// `spec.os.name`, where there is none.
+    /// `spec.os.name`, where there is none or ours.
     OsName {
         /// The OS.
         os: Os,
@@ -45,6 +49,22 @@ pub enum Change {
         /// The name of the class.
         name: String,
     },
+    /// What was written into a template before, and is right no more.
+    Removal(Part),
+    /// The annotation of the workload that remembers what is written now; nothing, and it goes.
+    Annotation(Placed),
+}
+
+/// A part of a template that is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Part {
+    /// The OS in the node selector.
+    NodeSelector,
+    /// Our requirements on builds, with the terms that have no others.
+    BuildAffinity,
+    /// `spec.os.name`.
+    OsName,
 }
 
 impl Change {
@@ -52,11 +72,12 @@ impl Change {
     #[must_use]
     pub const fn field(&self) -> &'static str {
         match self {
-            Self::NodeSelector { .. } => "nodeSelector",
+            Self::NodeSelector { .. } | Self::Removal(Part::NodeSelector) => "nodeSelector",
             Self::Toleration(_) => "tolerations",
-            Self::BuildAffinity { .. } => "affinity",
-            Self::OsName { .. } => "os",
+            Self::BuildAffinity { .. } | Self::Removal(Part::BuildAffinity) => "affinity",
+            Self::OsName { .. } | Self::Removal(Part::OsName) => "os",
             Self::RuntimeClass { .. } => "runtimeClassName",
+            Self::Annotation(_) => "annotations",
         }
     }
 
@@ -145,6 +166,9 @@ fn match_build(case: &Case<'_>, wants: Wants<'_>, changes: &mut Vec<Change>) {
         // A template outlives the nodes of today: releases that run the images are named before they join.
         builds
             .extend(WindowsBuild::releases().filter(|host| needed.iter().all(|b| host.runs(*b, isolation))));
+        // So are those that were named before: nodes of theirs may only be away.
+        let runs = |host: &&WindowsBuild| needed.iter().all(|image| host.runs(*image, isolation));
+        builds.extend(case.ours.builds.iter().filter(runs));
         builds.sort_unstable();
         builds.dedup();
     }

@@ -5,30 +5,35 @@
 
 use serde::Deserialize;
 
-use crate::json::{List, Map, Object, Objects, Set, Text};
+use crate::json::{List, Map, Object, Objects, Others, Set, Text};
 
 /// A pod, or a pod template: both have `metadata` and `spec`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct PodView<'a> {
     /// `metadata`.
     pub metadata: Option<Object<Metadata<'a>>>,
     /// `spec`.
     pub spec: Option<Object<Spec<'a>>>,
+    /// `metadata` of the workload whose template it is.
+    #[serde(skip)]
+    pub workload: Option<Metadata<'a>>,
 }
 
-/// `metadata` of a pod.
-#[derive(Debug, Default, Deserialize)]
+/// `metadata` of a pod or of a workload.
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Metadata<'a> {
     /// Its annotations.
     pub annotations: Option<Map<'a>>,
     /// What made it.
     pub owner_references: Option<Objects<Owner<'a>>>,
+    /// Since when it is being deleted.
+    pub deletion_timestamp: Set,
 }
 
 /// One of `metadata.ownerReferences`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Owner<'a> {
     /// Such as `apps/v1`.
@@ -40,7 +45,7 @@ pub struct Owner<'a> {
 }
 
 /// `spec` of a pod.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Spec<'a> {
     /// `os`.
@@ -84,32 +89,41 @@ pub struct Spec<'a> {
 }
 
 /// `spec.os`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct OsField<'a> {
     /// `linux` or `windows`.
     pub name: Option<Text<'a>>,
+    /// Its other fields.
+    #[serde(flatten)]
+    pub others: Others,
 }
 
 /// `spec.affinity`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Affinity<'a> {
     /// `nodeAffinity`.
     pub node_affinity: Option<Object<NodeAffinity<'a>>>,
+    /// Its other fields.
+    #[serde(flatten)]
+    pub others: Others,
 }
 
 /// `spec.affinity.nodeAffinity`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct NodeAffinity<'a> {
     /// What a node must satisfy.
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     pub required: Option<Object<NodeSelector<'a>>>,
+    /// Its other fields.
+    #[serde(flatten)]
+    pub others: Others,
 }
 
 /// A list of terms of which one must hold.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct NodeSelector<'a> {
     /// The terms.
@@ -117,7 +131,7 @@ pub struct NodeSelector<'a> {
 }
 
 /// A term: all of its requirements must hold. One without requirements holds nowhere.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Term<'a> {
     /// Requirements on labels.
@@ -127,7 +141,7 @@ pub struct Term<'a> {
 }
 
 /// One requirement of a term.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct Requirement<'a> {
     /// Which label or field.
@@ -153,7 +167,7 @@ pub struct Toleration<'a> {
 }
 
 /// A container, init container or ephemeral container.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Container<'a> {
     /// Its name.
@@ -169,7 +183,7 @@ pub struct Container<'a> {
 }
 
 /// One of a container's `volumeMounts`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct VolumeMount<'a> {
     /// The name of the volume.
@@ -177,7 +191,7 @@ pub struct VolumeMount<'a> {
 }
 
 /// A container's `lifecycle`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Lifecycle<'a> {
     /// The signal that stops it.
@@ -185,7 +199,7 @@ pub struct Lifecycle<'a> {
 }
 
 /// One of `spec.volumes`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct Volume<'a> {
     /// Its name.
@@ -197,7 +211,7 @@ pub struct Volume<'a> {
 }
 
 /// A Secret as a volume or as a source of a projected volume; the two name it differently.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct SecretSource<'a> {
     /// The Secret of a `secret` volume.
@@ -209,7 +223,7 @@ pub struct SecretSource<'a> {
 }
 
 /// A key of a Secret that becomes a file.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct KeyToPath<'a> {
     /// The key.
@@ -217,7 +231,7 @@ pub struct KeyToPath<'a> {
 }
 
 /// `projected` of a volume.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct Projected<'a> {
     /// Its sources.
@@ -225,7 +239,7 @@ pub struct Projected<'a> {
 }
 
 /// A source of a projected volume. Sources that are no Secret are of no interest.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct ProjectedSource<'a> {
     /// A Secret.
@@ -233,7 +247,7 @@ pub struct ProjectedSource<'a> {
 }
 
 /// `securityContext` of a pod or of a container: the fields of both.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 #[allow(missing_docs)] // Each is the API's field of that name; `linux_only` says what they have in common.
 pub struct SecurityContext<'a> {
@@ -258,7 +272,7 @@ pub struct SecurityContext<'a> {
 }
 
 /// `windowsOptions` of a security context.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct WindowsOptions<'a> {
     /// Whether the container is a process of the host.
@@ -317,6 +331,15 @@ impl<'a> Spec<'a> {
             context.as_ref().and_then(|c| c.windows_options.as_ref()?.host_process) == Some(true)
         };
         set(&self.security_context) || self.all_containers().any(|(_, _, c)| set(&c.security_context))
+    }
+}
+
+impl Term<'_> {
+    /// Whether it has no requirements; such a term holds nowhere.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.match_expressions.as_ref().is_none_or(|e| e.is_empty())
+            && self.match_fields.as_ref().is_none_or(|f| f.is_empty())
     }
 }
 

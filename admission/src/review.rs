@@ -16,9 +16,9 @@ pub use answer::{Answer, Outcome};
 use crate::{
     cluster::Cluster,
     decide::{Decision, decide},
-    json::{Object, Set, Text},
+    json::{Object, Text},
     patch::patch,
-    pod::{PodView, text},
+    pod::{Metadata, PodView, text},
     question::{Request, Subject},
     workload::Kind,
 };
@@ -82,17 +82,11 @@ struct BareQuestion<'a> {
     uid: Text<'a>,
 }
 
-/// `metadata` of a workload.
+/// A workload, of which nothing but `metadata` is looked at from here.
 #[derive(Deserialize, Default)]
-#[serde(default)]
-struct Workload {
-    metadata: Option<Object<WorkloadMetadata>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct WorkloadMetadata {
-    deletion_timestamp: Set,
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Workload<'a> {
+    metadata: Option<Object<Metadata<'a>>>,
 }
 
 /// Answers a review.
@@ -139,11 +133,12 @@ fn subject(kind: &Kind, question: &Question<'_>) -> Option<Subject> {
 
 /// The pod in an object of that kind. `None` for a workload that is being deleted: it makes no more pods.
 fn pod<'a>(kind: &Kind, object: &'a RawValue) -> serde_json::Result<Option<PodView<'a>>> {
-    if !kind.template.is_empty() {
-        let Object(workload): Object<Workload> = serde_json::from_str(object.get())?;
-        if workload.metadata.is_some_and(|m| m.deletion_timestamp.is_some()) {
-            return Ok(None);
-        }
+    if kind.template.is_empty() {
+        return serde_json::from_str(object.get()).map(|Object(pod)| Some(pod));
+    }
+    let Object(workload): Object<Workload<'a>> = serde_json::from_str(object.get())?;
+    if workload.metadata.as_ref().is_some_and(|m| m.deletion_timestamp.is_some()) {
+        return Ok(None);
     }
     let mut at = object;
     for field in kind.template {
@@ -152,7 +147,8 @@ fn pod<'a>(kind: &Kind, object: &'a RawValue) -> serde_json::Result<Option<PodVi
             None => return Ok(None),
         }
     }
-    serde_json::from_str(at.get()).map(|Object(pod)| Some(pod))
+    let Object(pod): Object<PodView<'a>> = serde_json::from_str(at.get())?;
+    Ok(Some(PodView { workload: workload.metadata.map(|Object(m)| m), ..pod }))
 }
 
 fn patch_of(
@@ -162,7 +158,6 @@ fn patch_of(
     decision: &Decision,
 ) -> Option<json_patch::Patch> {
     let changes = matches!(subject, Subject::Pod | Subject::DaemonSet) && !decision.denied();
-    let spec = pod.spec.as_ref()?;
-    let patch = changes.then(|| patch(spec, &kind.spec_path(), &decision.changes))?;
+    let patch = changes.then(|| patch(pod, kind, &decision.changes))?;
     (!patch.is_empty()).then_some(patch)
 }

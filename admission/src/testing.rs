@@ -8,7 +8,7 @@ use crate::{
     cluster::{Cluster, Freshness, RuntimeClass, WindowsNode},
     decide::{Decision, decide},
     patch::patch,
-    pod::PodView,
+    pod::{Metadata, PodView},
     policy::Policy,
     question::{Request, Subject},
     rules::Finding,
@@ -72,14 +72,14 @@ pub fn decide_as(
     policy: &Policy,
 ) -> (Decision, Value) {
     let template = kind.template.iter().fold(object, |at, field| &at[*field]);
-    let view = PodView::deserialize(template).unwrap();
+    let mut view = PodView::deserialize(template).unwrap();
+    if !kind.template.is_empty() {
+        view.workload = object.get("metadata").map(|m| Metadata::deserialize(m).unwrap());
+    }
     let request = Request { namespace: NAMESPACE, subject, root: kind.root };
     let decision = decide(&view, &request, cluster, policy);
     let mut patched = object.clone();
-    if let Some(spec) = &view.spec {
-        let patch = patch(spec, &kind.spec_path(), &decision.changes);
-        json_patch::patch(&mut patched, &patch).unwrap();
-    }
+    json_patch::patch(&mut patched, &patch(&view, kind, &decision.changes)).unwrap();
     (decision, patched)
 }
 
@@ -94,11 +94,20 @@ pub fn decide_pod(pod: &Value, cluster: &Cluster) -> (Decision, Value) {
 
 /// The decision about a DaemonSet with that template, and its template as patched.
 pub fn decide_daemon_set(spec: &Value, cluster: &Cluster, policy: &Policy) -> (Decision, Value) {
-    let set =
-        json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "spec": { "template": { "spec": spec } } });
-    let kind = Kind::find("apps", "DaemonSet").unwrap();
-    let (decision, patched) = decide_as(&set, kind, Subject::DaemonSet, cluster, policy);
+    let (decision, patched) = decide_whole(&daemon_set(spec), cluster, policy);
     (decision, patched["spec"]["template"]["spec"].clone())
+}
+
+/// A DaemonSet with that template.
+pub fn daemon_set(spec: &Value) -> Value {
+    json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "d" },
+        "spec": { "template": { "spec": spec } } })
+}
+
+/// The decision about a DaemonSet, and the DaemonSet as patched.
+pub fn decide_whole(set: &Value, cluster: &Cluster, policy: &Policy) -> (Decision, Value) {
+    let kind = Kind::find("apps", "DaemonSet").unwrap();
+    decide_as(set, kind, Subject::DaemonSet, cluster, policy)
 }
 
 pub fn findings_in(pod: &Value, cluster: &Cluster) -> Vec<Finding> {

@@ -226,6 +226,50 @@ fn as_daemon_set(pod: &Value) -> Value {
     json!({ "metadata": {}, "spec": { "template": pod } })
 }
 
+const PLACED: &str = "bifold.dev/placed";
+
+/// An annotation that remembers something, which may or may not be in the template.
+fn placed() -> BoxedStrategy<Value> {
+    let builds = || list(one_of(&["10.0.20348", "10.0.17763", "a"]), 2);
+    let placed = object(vec![
+        ("nodeSelector", maybe(one_of(&["windows", "linux"]))),
+        ("os", maybe(one_of(&["windows", "linux"]))),
+        ("builds", maybe(builds())),
+    ]);
+    let text =
+        prop_oneof![8 => placed.prop_map(|p| json!(p.to_string())), 1 => one_of(&["", "[]", "{", "null"])];
+    let annotations = object(vec![(PLACED, maybe(text.boxed())), ("a", maybe(one_of(&["b"])))]);
+    object(vec![("annotations", maybe(annotations))])
+}
+
+/// The DaemonSet with every image replaced by one of `images`, in turn.
+fn with_images(mut set: Value, images: &[&str]) -> Value {
+    let mut images = images.iter().cycle();
+    for field in ["containers", "initContainers"] {
+        let containers = set["spec"]["template"]["spec"].get_mut(field).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten().filter(|c| c.is_object()) {
+            container["image"] = json!(images.next());
+        }
+    }
+    set
+}
+
+/// Without what makes no difference to the API server (nothing, in its many spellings), and without tolerations.
+fn essence(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let pairs = map.iter().filter(|(key, _)| *key != "tolerations");
+            let pairs = pairs.map(|(key, value)| (key.clone(), essence(value)));
+            pairs
+                .filter(|(_, v)| !v.is_null() && *v != json!("") && *v != json!({}))
+                .collect::<Map<_, _>>()
+                .into()
+        }
+        Value::Array(items) => items.iter().map(essence).collect(),
+        other => other.clone(),
+    }
+}
+
 proptest! {
     #[test]
     fn the_patch_applies_keeps_all_that_was_there_and_a_second_pass_is_empty(pod in pod(), world in world()) {
@@ -235,6 +279,31 @@ proptest! {
             let (_, again) = answer(&asking(group, kind, &once), &world);
             prop_assert_eq!(patch_in(&again).0, vec![], "{} changed twice: {}", kind, once);
         }
+    }
+
+    #[test]
+    fn whatever_is_remembered_the_patch_applies_and_a_second_pass_is_empty(
+        pod in pod(), metadata in placed(), world in world(),
+    ) {
+        let mut set = as_daemon_set(&pod);
+        set["metadata"] = metadata;
+        let once = admitted(&asking("apps", "DaemonSet", &set), &world).unwrap();
+        let (_, again) = answer(&asking("apps", "DaemonSet", &once), &world);
+        prop_assert_eq!(patch_in(&again).0, vec![], "{} changed twice: {}", set, once);
+    }
+
+    #[test]
+    fn a_daemon_set_with_other_images_becomes_what_a_new_one_with_them_becomes(
+        pod in pod(), world in world(), images in vec(select(IMAGES), 1..3), others in vec(select(IMAGES), 1..3),
+    ) {
+        // Who knows nothing of the cluster lets everything stand.
+        prop_assume!(world.freshness() != Freshness::Cold);
+        let become_of = |set: &Value| admitted(&asking("apps", "DaemonSet", set), &world).unwrap();
+        let author = as_daemon_set(&pod);
+        let before = become_of(&with_images(author.clone(), &images));
+        let updated = become_of(&with_images(before.clone(), &others));
+        let new = become_of(&with_images(author, &others));
+        prop_assert_eq!(essence(&updated), essence(&new), "{} had become {}", pod, before);
     }
 
     #[test]

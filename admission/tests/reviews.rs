@@ -146,26 +146,64 @@ fn a_daemon_set_that_tolerates_everything_is_kept_to_linux() {
         include_str!("reviews/daemonset-tolerates-everything.json"),
         Outcome::Patched,
         &expect![[r#"
+            {
+              "allowed": true,
+              "auditAnnotations": {
+                "os": "unknown",
+                "placement": "nodeSelector, annotations"
+              },
+              "patch": [
+                {
+                  "op": "add",
+                  "path": "/spec/template/spec/nodeSelector",
+                  "value": {
+                    "kubernetes.io/os": "linux"
+                  }
+                },
+                {
+                  "op": "add",
+                  "path": "/metadata/annotations/bifold.dev~1placed",
+                  "value": "{\"nodeSelector\":\"linux\"}"
+                }
+              ],
+              "patchType": "JSONPatch",
+              "uid": "…",
+              "warnings": [
+                "bifold: kubernetes.io/os=linux was added to the node selector: without it the pod could land on a Windows node"
+              ]
+            }"#]],
+    );
+}
+
+#[test]
+fn a_daemon_set_whose_image_is_of_another_build_now_follows_it() {
+    check(
+        include_str!("reviews/daemonset-new-build.json"),
+        Outcome::Patched,
+        &expect![[r#"
         {
           "allowed": true,
           "auditAnnotations": {
-            "os": "unknown",
-            "placement": "nodeSelector"
+            "evidence": "spec.template.spec.containers[0].image=mcr.microsoft.com/windows/nanoserver:ltsc2019",
+            "os": "windows",
+            "placement": "affinity, annotations"
           },
           "patch": [
             {
               "op": "add",
-              "path": "/spec/template/spec/nodeSelector",
-              "value": {
-                "kubernetes.io/os": "linux"
-              }
+              "path": "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions/0/values",
+              "value": [
+                "10.0.17763"
+              ]
+            },
+            {
+              "op": "add",
+              "path": "/metadata/annotations/bifold.dev~1placed",
+              "value": "{\"nodeSelector\":\"windows\",\"builds\":[\"10.0.17763\"],\"os\":\"windows\"}"
             }
           ],
           "patchType": "JSONPatch",
-          "uid": "…",
-          "warnings": [
-            "bifold: kubernetes.io/os=linux was added to the node selector: without it the pod could land on a Windows node"
-          ]
+          "uid": "…"
         }"#]],
     );
 }

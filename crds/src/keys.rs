@@ -31,6 +31,9 @@ pub const AGENT_NOT_READY_TAINT: &str = "bifold.dev/agent-not-ready";
 pub const POOL_FINALIZER: &str = "bifold.dev/release-nodes";
 /// Annotation on a Namespace: the OS of pods that say nothing themselves (`linux` or `windows`).
 pub const NAMESPACE_OS_ANNOTATION: &str = "bifold.dev/os";
+/// Annotation on a DaemonSet: what was written into its template, so that it is taken back when it is no longer right.
+/// JSON.
+pub const PLACED_ANNOTATION: &str = "bifold.dev/placed";
 /// Label on a Namespace: with the value [`ADMISSION_DISABLED`] its pods are never sent to the webhook.
 pub const ADMISSION_LABEL: &str = "bifold.dev/admission";
 /// Value of [`ADMISSION_LABEL`] that switches admission off.

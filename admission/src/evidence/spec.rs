@@ -60,12 +60,8 @@ pub(super) fn affinity(spec: &Spec<'_>, found: &mut Vec<Evidence>) {
         let expressions = term.match_expressions.as_deref().unwrap_or_default();
         expressions.iter().enumerate().find_map(|(i, r)| Some((i, required_os(r)?)))
     };
-    let is_empty = |term: &Term<'_>| {
-        term.match_expressions.as_ref().is_none_or(|e| e.is_empty())
-            && term.match_fields.as_ref().is_none_or(|f| f.is_empty())
-    };
     // A term without requirements holds nowhere, so it is no alternative.
-    let mut terms = spec.terms().iter().enumerate().filter(|(_, term)| !is_empty(term));
+    let mut terms = spec.terms().iter().enumerate().filter(|(_, term)| !term.is_empty());
     let Some((at, (expression, os))) = terms.next().and_then(|(i, term)| Some((i, says(term)?))) else {
         return;
     };
