@@ -2,6 +2,8 @@
 //!
 //! Without Bifold the DaemonSet controller makes no pod for a tainted node, and nothing is Pending: nothing shows that
 //! anything is missing. On the nodes without a taint it makes pods whose image does not run there.
+//!
+//! When the image is replaced by one of another build, the pods move to the nodes of that build.
 
 use std::collections::BTreeSet;
 
@@ -41,9 +43,17 @@ const BUILDS: [&str; 2] = ["10.0.20348", "10.0.26100"];
 
 async fn with(ctx: Context) -> Result<()> {
     ctx.apply(DAEMON_SET).await?;
-    let wanted = windows_nodes(&ctx, |node| BUILDS.contains(&build_of(node))).await?;
-    ensure!(wanted.len() == 4, "the cluster has other nodes than this story knows: {wanted:?}");
-    let placed = ctx.placed("app=log-shipper", wanted.len()).await?;
+    runs_on(&ctx, &BUILDS, 4).await?;
+    // What was added for the old image must not keep the new one to the old nodes.
+    ctx.apply(&DAEMON_SET.replace("ltsc2022", "ltsc2019")).await?;
+    runs_on(&ctx, &["10.0.17763"], 2).await
+}
+
+/// Waits until there is one pod on every node of these builds, of which there are `count`, and no other.
+async fn runs_on(ctx: &Context, builds: &[&str], count: usize) -> Result<()> {
+    let wanted = windows_nodes(ctx, |node| builds.contains(&build_of(node))).await?;
+    ensure!(wanted.len() == count, "the cluster has other nodes than this story knows: {wanted:?}");
+    let placed = ctx.placed("app=log-shipper", count).await?;
     ensure!(names(&placed) == wanted, "the pods are on {:?} and not on {wanted:?}", names(&placed));
     Ok(())
 }
