@@ -9,6 +9,7 @@
 //! Everything here is a function of its arguments: no client, clock, file or environment. The webhook calls
 //! [`review()`] with a [`Cluster`] that its watches fill; whoever has a pod and no API server calls [`decide()`].
 
+pub mod applied;
 mod case;
 pub mod cluster;
 pub mod decide;

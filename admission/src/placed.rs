@@ -8,6 +8,7 @@ use bifold_crds::{WindowsBuild, keys, workload_policy::Os};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    applied,
     json::Object,
     pod::{NodeAffinity, PodView, Requirement, Spec, text},
 };
@@ -38,15 +39,43 @@ impl Placed {
         };
         placed.builds.sort_unstable();
         placed.builds.dedup();
+        placed.standing(spec).not_said_by_author(pod)
+    }
+
+    fn standing(mut self, spec: &Spec<'_>) -> Self {
         let selected = spec.node_selector.as_ref().and_then(|s| s.get(keys::OS_LABEL));
-        placed.node_selector = placed.node_selector.filter(|os| selected == Some(os.as_str()));
+        self.node_selector = self.node_selector.filter(|os| selected == Some(os.as_str()));
         let named = spec.os.as_ref().map(|os| text(&os.name));
-        placed.os = placed.os.filter(|os| named == Some(os.as_str()));
+        self.os = self.os.filter(|os| named == Some(os.as_str()));
         let expressions = || spec.terms().iter().filter_map(|t| t.match_expressions.as_deref()).flatten();
-        if !expressions().any(|r| placed.wrote(r)) {
-            placed.builds.clear();
+        if !expressions().any(|r| self.wrote(r)) {
+            self.builds.clear();
         }
-        placed
+        self
+    }
+
+    /// Without what the author has come to say as well. Affinity is one field to server-side apply, so that does not
+    /// tell whose a requirement in it is.
+    fn not_said_by_author(mut self, pod: &PodView<'_>) -> Self {
+        let Some(metadata) = &pod.workload else { return self };
+        let applied = metadata.annotations.as_ref().and_then(|a| a.get(keys::LAST_APPLIED_ANNOTATION));
+        let said_text = applied.and_then(applied::template).and_then(|t| t.spec);
+        let in_text = said_text.map(|Object(spec)| self.clone().standing(&spec)).unwrap_or_default();
+        let managed = metadata.managed_fields.iter().flat_map(|m| m.iter());
+        let owned: Vec<_> =
+            managed.filter(|m| text(&m.operation) == "Apply").filter_map(|m| m.fields_v1.as_ref()).collect();
+        let said =
+            |path: [&str; 2]| owned.iter().any(|f| f.has(&["spec", "template", "spec", path[0], path[1]]));
+        if in_text.node_selector.is_some() || said(["nodeSelector", keys::OS_LABEL]) {
+            self.node_selector = None;
+        }
+        if in_text.os.is_some() || said(["os", "name"]) {
+            self.os = None;
+        }
+        if !in_text.builds.is_empty() {
+            self.builds.clear();
+        }
+        self
     }
 
     /// Whether it is nothing.

@@ -5,6 +5,7 @@
 
 use serde::Deserialize;
 
+use crate::applied::Managed;
 use crate::json::{List, Map, Object, Objects, Others, Set, Text};
 
 /// A pod, or a pod template: both have `metadata` and `spec`.
@@ -28,6 +29,8 @@ pub struct Metadata<'a> {
     pub annotations: Option<Map<'a>>,
     /// What made it.
     pub owner_references: Option<Objects<Owner<'a>>>,
+    /// Who says which of its fields.
+    pub managed_fields: Option<Objects<Managed<'a>>>,
     /// Since when it is being deleted.
     pub deletion_timestamp: Set,
 }

@@ -44,6 +44,9 @@ pub const MADE_FOR_LABEL: &str = "bifold.dev/made-for-pool";
 /// Annotation of a mirror pod (a static pod as the kubelet reports it); such a pod is never changed.
 pub const MIRROR_POD_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
+/// Annotation in which `kubectl apply` keeps the text that it applied last.
+pub const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// Handler of containerd for containers that share the host's kernel.
 pub const PROCESS_HANDLER: &str = "runhcs-wcow-process";
 /// Handler of containerd for containers in a utility VM of their own.

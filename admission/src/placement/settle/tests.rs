@@ -158,6 +158,35 @@ fn what_somebody_has_changed_is_theirs_from_then_on() {
 }
 
 #[test]
+fn what_the_author_has_come_to_say_as_well_is_the_authors() {
+    let said = json!({ "nodeSelector": { "kubernetes.io/os": "windows" }, "os": { "name": "windows" } });
+    let text = daemon_set(&said).to_string();
+    let fields = json!({ "f:spec": { "f:template": { "f:spec": {
+        "f:nodeSelector": { "f:kubernetes.io/os": {} }, "f:os": { "f:name": {} } } } } });
+    let managed = |operation: &str| json!([{ "manager": "m", "operation": operation, "fieldsV1": fields }]);
+    let after = |key: &str, metadata: Value| {
+        let mut set = admit(&of(WS2022));
+        match metadata {
+            Value::Object(more) => set["metadata"][key].as_object_mut().unwrap().extend(more),
+            other => set["metadata"][key] = other,
+        }
+        admit(&with_image(set, "registry.local/app:1"))
+    };
+    let mut by_kubectl = after("annotations", json!({ (keys::LAST_APPLIED_ANNOTATION): text }));
+    let mut by_server = after("managedFields", managed("Apply"));
+    for set in [&mut by_kubectl, &mut by_server] {
+        assert_eq!(remembered(set), json!(null));
+        assert_eq!(terms(set), &json!(null), "the builds are still ours");
+        assert_eq!(spec(set)["nodeSelector"], json!({ "kubernetes.io/os": "windows" }));
+    }
+    // An update says nothing about a text: it may have written back what it had read.
+    let mut written_back = after("managedFields", managed("Update"));
+    assert_eq!(spec(&mut written_back)["nodeSelector"], json!({ "kubernetes.io/os": "linux" }));
+    let mut odd = after("annotations", json!({ (keys::LAST_APPLIED_ANNOTATION): "{" }));
+    assert_eq!(spec(&mut odd)["nodeSelector"], json!({ "kubernetes.io/os": "linux" }));
+}
+
+#[test]
 fn an_annotation_that_is_not_ours_is_replaced_or_removed() {
     for odd in
         ["", "[]", "null", "{", r#"{"builds":["windows"]}"#, r#"{"nodeSelector":"beos"}"#, r#"["windows"]"#]
@@ -228,4 +257,15 @@ fn a_policy_that_leaves_unknown_pods_alone_takes_the_guard_back() {
     let left = admit_with(&admit(&of(LINUX)), &cluster(), &Policy::new(None, &spec));
     assert_eq!(left["spec"], of(LINUX)["spec"]);
     assert_eq!(remembered(&left), json!(null));
+}
+
+#[test]
+fn whoever_removes_the_annotation_takes_the_entries_over() {
+    let mut set = admit(&of(WS2022));
+    set["metadata"].as_object_mut().unwrap().remove("annotations");
+    assert_eq!(admit(&set), set);
+    assert_eq!(
+        spec(&mut admit(&with_image(set, LINUX)))["nodeSelector"],
+        json!({ "kubernetes.io/os": "windows" })
+    );
 }
