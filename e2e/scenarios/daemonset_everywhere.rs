@@ -4,7 +4,7 @@
 //! So its template is what the webhook changes.
 
 use anyhow::{Context as _, Result, ensure};
-use bifold_e2e::story::{Context, PAUSE_IMAGE, Story, os_of};
+use bifold_e2e::story::{Context, PAUSE_IMAGE, Story, build_of, os_of};
 use k8s_openapi::api::{apps::v1::DaemonSet, core::v1::Node};
 use kube::{Api, api::ListParams};
 
@@ -52,13 +52,22 @@ async fn with(ctx: Context) -> Result<()> {
     // An update is made from the author's file, which still selects nothing.
     ctx.apply(&daemon_set().replace("operator: Exists", "operator: Exists\n        effect: NoSchedule"))
         .await?;
-    let daemon_set = daemon_sets.get("node-exporter").await?;
-    let template = daemon_set.spec.and_then(|spec| spec.template.spec).context("the template has no spec")?;
+    let updated = daemon_sets.get("node-exporter").await?;
+    let template = updated.spec.and_then(|spec| spec.template.spec).context("the template has no spec")?;
     let selected = template.node_selector.unwrap_or_default();
     ensure!(
         selected.get("kubernetes.io/os").map(String::as_str) == Some("linux"),
         "after an update: {selected:?}"
     );
+
+    // What was written for the old image must not hold the new one back.
+    ctx.apply(&daemon_set().replace(PAUSE_IMAGE, "mcr.microsoft.com/windows/nanoserver:ltsc2022")).await?;
+    for placed in ctx.placed("app=node-exporter", 4).await? {
+        ensure!(
+            ["10.0.20348", "10.0.26100"].contains(&build_of(&placed.node)),
+            "{placed} cannot run the image"
+        );
+    }
     Ok(())
 }
 

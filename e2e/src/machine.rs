@@ -34,6 +34,9 @@ pub(crate) fn image_target() -> String {
     format!("{}-unknown-linux-musl", std::env::consts::ARCH)
 }
 
+/// The Rust target that the node agent is checked for.
+pub(crate) const WINDOWS_TARGET: &str = "x86_64-pc-windows-gnu";
+
 /// Finds what is missing, installs what can be installed, and names the rest.
 pub(crate) async fn prepare(steps: &Steps) -> Result<()> {
     if !nix::unistd::geteuid().is_root() {
@@ -51,8 +54,10 @@ pub(crate) async fn prepare(steps: &Steps) -> Result<()> {
             lacking.push(format!("the programs of the Debian packages {}", packages.join(", ")));
         }
     }
-    if let Some(why) = lacks_target(steps).await? {
-        lacking.push(why);
+    for target in [image_target(), WINDOWS_TARGET.to_owned()] {
+        if let Some(why) = lacks_target(steps, &target).await? {
+            lacking.push(why);
+        }
     }
     if lacking.is_empty() { Ok(()) } else { bail!("this machine lacks:\n  - {}", lacking.join("\n  - ")) }
 }
@@ -117,10 +122,9 @@ fn release(version: &str) -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-async fn lacks_target(steps: &Steps) -> Result<Option<String>> {
-    let target = image_target();
+async fn lacks_target(steps: &Steps, target: &str) -> Result<Option<String>> {
     let printed =
-        shell::capture(shell::command("rustc").args(["--print", "target-libdir", "--target", &target]))
+        shell::capture(shell::command("rustc").args(["--print", "target-libdir", "--target", target]))
             .await?;
     if Path::new(printed.trim()).exists() {
         return Ok(None);
@@ -131,7 +135,7 @@ async fn lacks_target(steps: &Steps) -> Result<Option<String>> {
         )));
     }
     let mut add = shell::command("rustup");
-    add.args(["target", "add", &target]);
+    add.args(["target", "add", target]);
     steps.run(&format!("rustup target add {target}"), async { shell::capture(&mut add).await }).await?;
     Ok(None)
 }

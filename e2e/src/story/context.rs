@@ -50,11 +50,20 @@ impl Context {
         wait::wait_for(what, limit, look).await
     }
 
-    /// Makes a simulated Windows node, which is deleted after the story.
+    /// Makes a simulated Windows node, which is deleted after the story. It is as its maker described it when this
+    /// returns: a new node is tainted `not-ready` until the node controller has seen that it is ready.
     pub async fn simulated_node(&self, node: &SimulatedNode) -> Result<Node> {
-        let made = node.create(&self.client).await?;
+        node.create(&self.client).await?;
         self.remember(ApiResource::erase::<Node>(&()), &node.name);
-        Ok(made)
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        self.wait_for(&format!("node {} to be taken for ready", node.name), PATIENCE, || async {
+            let seen = nodes.get(&node.name).await?;
+            let taints = seen.spec.iter().filter_map(|spec| spec.taints.as_ref()).flatten();
+            let new =
+                taints.map(|taint| &taint.key).find(|key| key.starts_with("node.kubernetes.io/not-ready"));
+            Ok(new.map_or_else(|| Look::Done(seen.clone()), |key| Look::NotYet(format!("tainted {key}"))))
+        })
+        .await
     }
 
     /// Runs kubectl in the story's namespace. The result is what it wrote, warnings on standard error included, and
