@@ -32,7 +32,8 @@ async fn tell(ctx: Context) -> Result<()> {
     let leases: Api<Lease> = Api::namespaced(ctx.client.clone(), NAMESPACE);
     let before = holder(&leases).await?.context("nobody leads")?;
     let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), NAMESPACE);
-    // Killed: it cannot give the lease back.
+    // It cannot give the lease back, and its pod is not there to be started again.
+    ctx.kill_containers(&before)?;
     pods.delete(&before, &DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() }).await?;
 
     ctx.simulated_node(&SimulatedNode {

@@ -1,13 +1,16 @@
 //! What a story is given: a cluster, a namespace of its own, and ways to wait, to look and to act.
 
+use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::{Event, Node};
 use kube::api::{DynamicObject, ListParams};
 use kube::core::ApiResource;
 use kube::{Api, Client, ResourceExt as _};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use super::SimulatedNode;
 use crate::cluster::Cluster;
@@ -100,6 +103,24 @@ impl Context {
         let entries = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let ours = |entry: &serde_json::Value| entry["objectRef"]["namespace"] == self.namespace.as_str();
         Ok(entries.filter(ours).collect())
+    }
+
+    /// Kills the programs of a pod of `linux-1` with SIGKILL, as a crash would: nothing of theirs is said or given back.
+    pub fn kill_containers(&self, pod: &str) -> Result<()> {
+        // Every container has its pod's name as its host name, in a variable; pods of a Deployment are unique by it.
+        let variable = format!("HOSTNAME={pod}");
+        let is_of_pod = |pid: &i32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+        };
+        let processes = fs::read_dir("/proc")?.flatten().filter_map(|p| p.file_name().to_str()?.parse().ok());
+        let ours: Vec<i32> = processes.filter(is_of_pod).collect();
+        ensure!(!ours.is_empty(), "no process of pod {pod} runs on this machine");
+        for pid in ours {
+            kill(Pid::from_raw(pid), Signal::SIGKILL)
+                .with_context(|| format!("kill a process of pod {pod}"))?;
+        }
+        Ok(())
     }
 
     pub(super) fn remember(&self, resource: ApiResource, name: &str) {
