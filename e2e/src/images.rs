@@ -85,9 +85,6 @@ async fn compile() -> Result<Vec<PathBuf>> {
     cargo
         .current_dir(paths::workspace())
         .args(["build", "--release", "--target", &target, "--message-format=json-render-diagnostics"])
-        // Optimizing across crates makes what is shipped smaller and takes minutes after every change; nothing that is
-        // looked at here depends on it.
-        .args(["--config", "profile.release.lto='off'", "--config", "profile.release.incremental=true"])
         .env(format!("CC_{}", target.replace('-', "_")), "musl-gcc");
     for image in IMAGES {
         cargo.args(["--package", &format!("bifold-{image}")]);
