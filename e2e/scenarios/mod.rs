@@ -9,6 +9,7 @@ mod image_only_deployment;
 mod kinds;
 mod leader_lost;
 mod linux_deployment;
+mod policy_life;
 mod pool_life;
 mod readme;
 mod replica_lost;
@@ -28,6 +29,7 @@ pub(crate) const ALL: &[Story] = &[
     daemonset_everywhere::STORY,
     windows_daemonset::STORY,
     secret_volume::STORY,
+    policy_life::STORY,
     pool_life::STORY,
     bad_input::STORY,
     replica_lost::STORY,
