@@ -43,6 +43,11 @@ fn cases(table: &str) -> Result<Vec<Case>> {
 }
 
 async fn tell(ctx: Context) -> Result<()> {
+    // As somebody does who uses no Helm.
+    let manifests = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds/manifests");
+    let applied = ctx.kubectl(["apply", "--dry-run=server", "--filename", manifests]).await?;
+    ensure!(applied.status.success(), "{}", applied.stderr);
+
     let refused = cases(REFUSED)?;
     ensure!(refused.len() >= 40, "only {} cases", refused.len());
     for case in refused {
