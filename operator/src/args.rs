@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use bifold_runtime::{lease::LeaseParams, log::LogArgs};
+use bifold_runtime::{args::object_name, lease::LeaseParams, log::LogArgs};
 use clap::{Args, Parser, Subcommand};
 
 /// Reconciles WindowsNodePools, policies' status and the certificates of the webhook.
@@ -51,13 +51,13 @@ pub struct ReleaseArgs {
 #[command(next_help_heading = "Lease")]
 pub struct LeaseArgs {
     /// The namespace of the Lease and of the Secrets.
-    #[arg(long, env = "POD_NAMESPACE", default_value = "bifold-system", value_parser = name)]
+    #[arg(long, env = "POD_NAMESPACE", default_value = "bifold-system", value_parser = object_name)]
     pub namespace: String,
     /// The Lease by which one replica leads.
-    #[arg(long, env = "BIFOLD_LEASE", default_value = "bifold-operator", value_parser = name)]
+    #[arg(long, env = "BIFOLD_LEASE", default_value = "bifold-operator", value_parser = object_name)]
     pub lease: String,
     /// The name of this replica: the pod's.
-    #[arg(long, env = "POD_NAME", value_parser = name)]
+    #[arg(long, env = "POD_NAME", value_parser = object_name)]
     pub identity: String,
 }
 
@@ -66,16 +66,16 @@ pub struct LeaseArgs {
 #[command(next_help_heading = "Webhook")]
 pub struct WebhookArgs {
     /// The Service that the API server calls; the certificate is for its names.
-    #[arg(long, env = "BIFOLD_WEBHOOK_SERVICE", default_value = "bifold-webhook", value_parser = name)]
+    #[arg(long, env = "BIFOLD_WEBHOOK_SERVICE", default_value = "bifold-webhook", value_parser = object_name)]
     pub webhook_service: String,
     /// The MutatingWebhookConfiguration whose caBundle is kept.
-    #[arg(long, env = "BIFOLD_WEBHOOK_CONFIGURATION", default_value = "bifold-webhook", value_parser = name)]
+    #[arg(long, env = "BIFOLD_WEBHOOK_CONFIGURATION", default_value = "bifold-webhook", value_parser = object_name)]
     pub webhook_configuration: String,
     /// The Secret with the webhook's certificate and key.
-    #[arg(long, env = "BIFOLD_TLS_SECRET", default_value = "bifold-webhook-tls", value_parser = name)]
+    #[arg(long, env = "BIFOLD_TLS_SECRET", default_value = "bifold-webhook-tls", value_parser = object_name)]
     pub tls_secret: String,
     /// The Secret with the certificate authority.
-    #[arg(long, env = "BIFOLD_CA_SECRET", default_value = "bifold-webhook-ca", value_parser = name)]
+    #[arg(long, env = "BIFOLD_CA_SECRET", default_value = "bifold-webhook-ca", value_parser = object_name)]
     pub ca_secret: String,
 }
 
@@ -94,21 +94,6 @@ pub struct LifetimeArgs {
 impl LeaseArgs {
     pub fn params(&self) -> LeaseParams {
         LeaseParams::new(self.namespace.clone(), self.lease.clone(), self.identity.clone())
-    }
-}
-
-/// A DNS subdomain, as names of objects are.
-fn name(text: &str) -> Result<String, String> {
-    let label = |l: &str| {
-        !l.is_empty()
-            && !l.starts_with('-')
-            && !l.ends_with('-')
-            && l.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-    };
-    if text.len() <= 253 && text.split('.').all(label) {
-        Ok(text.to_owned())
-    } else {
-        Err("must be the name of an object: lower-case letters, digits, '-' and '.'".to_owned())
     }
 }
 
@@ -141,14 +126,6 @@ mod tests {
         assert_eq!(lifetime("1h 30m"), Ok(Duration::from_mins(90)));
         for wrong in ["", "5", "-1h", "1s", "soon"] {
             assert!(lifetime(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn names_are_names_of_objects() {
-        assert!(name("bifold-operator-7d9c-x2").is_ok());
-        for wrong in ["", "Bifold", "a..b", "-a", "a/b"] {
-            assert!(name(wrong).is_err(), "{wrong}");
         }
     }
 }

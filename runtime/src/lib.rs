@@ -7,6 +7,7 @@
 //!                                └─▶ lease      └─▶ probes (/healthz /readyz /metrics)
 //! ```
 
+pub mod args;
 pub mod client;
 pub mod crypto;
 pub mod lease;

@@ -93,7 +93,9 @@ pub fn routes(readiness: Readiness, metrics: Arc<Registry>) -> Router {
         .route("/metrics", get(async move || exposition(&metrics)))
 }
 
-fn ready(readiness: &Readiness) -> (StatusCode, String) {
+/// The answer of `/readyz`.
+#[must_use]
+pub fn ready(readiness: &Readiness) -> (StatusCode, String) {
     let missing = readiness.missing();
     if missing.is_empty() {
         return (StatusCode::OK, "ok\n".to_owned());

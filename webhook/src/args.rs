@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use bifold_runtime::log::LogArgs;
+use bifold_runtime::{args::object_name, log::LogArgs};
 use clap::Parser;
 
 /// Places pods of a mixed cluster and refuses those that cannot work, when the API server asks.
@@ -18,10 +18,10 @@ pub struct Args {
     #[arg(long, env = "BIFOLD_PROBES", default_value = "0.0.0.0:8081", value_name = "ADDRESS")]
     pub probes: SocketAddr,
     /// The namespace of the Secret with the certificate: the webhook's own.
-    #[arg(long, env = "POD_NAMESPACE", default_value = "bifold-system", value_parser = name)]
+    #[arg(long, env = "POD_NAMESPACE", default_value = "bifold-system", value_parser = object_name)]
     pub namespace: String,
     /// The Secret with the certificate and its key.
-    #[arg(long, env = "BIFOLD_TLS_SECRET", default_value = "bifold-webhook-tls", value_parser = name)]
+    #[arg(long, env = "BIFOLD_TLS_SECRET", default_value = "bifold-webhook-tls", value_parser = object_name)]
     pub tls_secret: String,
     /// How long requests are still answered after a signal to stop, in seconds: as long as it takes until every API
     /// server has heard that this replica is going.
@@ -44,21 +44,6 @@ impl Args {
 
     pub fn secret(&self) -> SecretName {
         SecretName { namespace: self.namespace.clone(), name: self.tls_secret.clone() }
-    }
-}
-
-/// A DNS subdomain, as names of objects are.
-fn name(text: &str) -> Result<String, String> {
-    let label = |l: &str| {
-        !l.is_empty()
-            && !l.starts_with('-')
-            && !l.ends_with('-')
-            && l.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-    };
-    if text.len() <= 253 && text.split('.').all(label) {
-        Ok(text.to_owned())
-    } else {
-        Err("must be the name of an object: lower-case letters, digits, '-' and '.'".to_owned())
     }
 }
 

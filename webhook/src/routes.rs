@@ -19,7 +19,7 @@ use axum::{
     routing::{get, post},
 };
 use bifold_admission::review;
-use bifold_runtime::probes::Readiness;
+use bifold_runtime::probes::{self, Readiness};
 use futures::StreamExt as _;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -54,16 +54,8 @@ pub fn routes(snapshot: Snapshot, metrics: Metrics, readiness: Readiness) -> Rou
     Router::new()
         .route("/mutate", post(mutate))
         .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(async move || ready(&readiness)))
+        .route("/readyz", get(async move || probes::ready(&readiness)))
         .with_state(shared)
-}
-
-fn ready(readiness: &Readiness) -> (StatusCode, String) {
-    let missing = readiness.missing();
-    if missing.is_empty() {
-        return (StatusCode::OK, "ok\n".to_owned());
-    }
-    (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {}\n", missing.join(", ")))
 }
 
 /// Why there is no answer to a request.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::{Event, Node};
-use kube::api::{DynamicObject, ListParams};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::{Api, Client, ResourceExt as _};
 use nix::sys::signal::{Signal, kill};
@@ -84,25 +84,6 @@ impl Context {
     ) -> Result<Output> {
         let mut kubectl = self.cluster.kubectl()?;
         shell::output_with_input(kubectl.args(["--namespace", &self.namespace]).args(args), input).await
-    }
-
-    /// The events about the object of this name in the story's namespace.
-    pub async fn events(&self, about: &str) -> Result<Vec<Event>> {
-        let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
-        let about = ListParams::default().fields(&format!("involvedObject.name={about}"));
-        Ok(events.list(&about).await?.items)
-    }
-
-    /// What the API server's audit log says about the story's namespace, oldest first, at the level Metadata: who
-    /// asked for what, with which answer, and the annotations of admission (which webhook changed an object, which
-    /// one failed open).
-    pub async fn audit(&self) -> Result<Vec<serde_json::Value>> {
-        let log =
-            tokio::fs::read_to_string(self.cluster.layout.audit_log()).await.context("read the audit log")?;
-        // The last line may be half written.
-        let entries = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-        let ours = |entry: &serde_json::Value| entry["objectRef"]["namespace"] == self.namespace.as_str();
-        Ok(entries.filter(ours).collect())
     }
 
     /// Kills the programs of a pod of `linux-1` with SIGKILL, as a crash would: nothing of theirs is said or given back.

@@ -2,7 +2,7 @@
 //!
 //! A story is a file in `e2e/scenarios/` about something that a user could tell: what was applied, and on which node
 //! the pods were. It talks to the API server (or runs kubectl or Helm) as the user would, and judges by what the API
-//! server and the real scheduler made of it: `spec.nodeName`, conditions, events, the audit log; never by Bifold's own
+//! server and the real scheduler made of it: `spec.nodeName`, conditions, events; never by Bifold's own
 //! logs. It waits with [`Context::wait_for`] or what is built on it, and never sleeps.
 //!
 //! Nearly every story about placement has two halves. The second runs in a namespace that is not sent to the webhook
