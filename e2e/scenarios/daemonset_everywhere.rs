@@ -4,7 +4,7 @@
 //! So its template is what the webhook changes.
 
 use anyhow::{Context as _, Result, ensure};
-use bifold_e2e::story::{Context, PAUSE_IMAGE, Story, build_of, os_of};
+use bifold_e2e::story::{BUILDS_FOR_LTSC2022, Context, PAUSE_IMAGE, Story, build_of, os_of};
 use k8s_openapi::api::{apps::v1::DaemonSet, core::v1::Node};
 use kube::{Api, api::ListParams};
 
@@ -63,10 +63,7 @@ async fn with(ctx: Context) -> Result<()> {
     // What was written for the old image must not hold the new one back.
     ctx.apply(&daemon_set().replace(PAUSE_IMAGE, "mcr.microsoft.com/windows/nanoserver:ltsc2022")).await?;
     for placed in ctx.placed("app=node-exporter", 4).await? {
-        ensure!(
-            ["10.0.20348", "10.0.26100"].contains(&build_of(&placed.node)),
-            "{placed} cannot run the image"
-        );
+        ensure!(BUILDS_FOR_LTSC2022.contains(&build_of(&placed.node)), "{placed} cannot run the image");
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A Deployment that says nothing about Windows but its image runs on a node whose Windows can run that image.
 
 use anyhow::{Result, ensure};
-use bifold_e2e::story::{Context, Story, build_of};
+use bifold_e2e::story::{BUILDS_FOR_LTSC2022, Context, Story, build_of};
 
 pub(crate) const STORY: Story = Story::placement(
     "image-only-deployment",
@@ -28,13 +28,10 @@ spec:
         image: mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022
 ";
 
-/// Process-isolated containers of Windows Server 2022 run there and on its successor.
-const BUILDS: [&str; 2] = ["10.0.20348", "10.0.26100"];
-
 async fn with(ctx: Context) -> Result<()> {
     ctx.apply(DEPLOYMENT).await?;
     for placed in ctx.placed("app=aspnet", 3).await? {
-        ensure!(BUILDS.contains(&build_of(&placed.node)), "{placed} cannot run the image");
+        ensure!(BUILDS_FOR_LTSC2022.contains(&build_of(&placed.node)), "{placed} cannot run the image");
     }
     Ok(())
 }
@@ -43,7 +40,10 @@ async fn with(ctx: Context) -> Result<()> {
 async fn without(ctx: Context) -> Result<()> {
     ctx.apply(DEPLOYMENT).await?;
     for placed in ctx.bound("app=aspnet", 3).await? {
-        ensure!(!BUILDS.contains(&build_of(&placed.node)), "{placed}, where its image would run");
+        ensure!(
+            !BUILDS_FOR_LTSC2022.contains(&build_of(&placed.node)),
+            "{placed}, where its image would run"
+        );
     }
     Ok(())
 }

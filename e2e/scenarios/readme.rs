@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, process::Stdio};
 use anyhow::{Context as _, Result, ensure};
 use bifold_e2e::{
     shell,
-    story::{CHART, Context, Story, build_of, os_of},
+    story::{BUILDS_FOR_LTSC2022, CHART, Context, Story, build_of, os_of},
 };
 use tokio::{io::AsyncWriteExt as _, process::Command};
 
@@ -56,10 +56,7 @@ async fn walk_through(ctx: &Context, values: &str) -> Result<()> {
 
 async fn landed(ctx: &Context) -> Result<()> {
     for placed in ctx.placed("app=aspnet", 1).await? {
-        ensure!(
-            ["10.0.20348", "10.0.26100"].contains(&build_of(&placed.node)),
-            "{placed} cannot run the image"
-        );
+        ensure!(BUILDS_FOR_LTSC2022.contains(&build_of(&placed.node)), "{placed} cannot run the image");
     }
     for placed in ctx.bound("app=web", 3).await? {
         ensure!(os_of(&placed.node) == "linux", "{placed} is no Linux node");

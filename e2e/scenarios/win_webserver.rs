@@ -2,7 +2,7 @@
 //! nothing else, runs on a node whose Windows can run its image.
 
 use anyhow::{Result, ensure};
-use bifold_e2e::story::{Context, Story, build_of};
+use bifold_e2e::story::{BUILDS_FOR_LTSC2022, Context, Story, build_of};
 
 pub(crate) const STORY: Story = Story::placement(
     "win-webserver",
@@ -35,13 +35,10 @@ spec:
         kubernetes.io/os: windows
 ";
 
-/// Process-isolated containers of Windows Server 2022 run there and on its successor.
-const BUILDS: [&str; 2] = ["10.0.20348", "10.0.26100"];
-
 async fn with(ctx: Context) -> Result<()> {
     ctx.apply(DEPLOYMENT).await?;
     for placed in ctx.placed("app=win-webserver", 2).await? {
-        ensure!(BUILDS.contains(&build_of(&placed.node)), "{placed} cannot run the image");
+        ensure!(BUILDS_FOR_LTSC2022.contains(&build_of(&placed.node)), "{placed} cannot run the image");
     }
     Ok(())
 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use bifold_e2e::story::{Context, Placed, Story, build_of};
+use bifold_e2e::story::{BUILDS_FOR_LTSC2022, Context, Placed, Story, build_of};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt, api::ListParams};
 
@@ -38,12 +38,9 @@ spec:
         image: mcr.microsoft.com/windows/nanoserver:ltsc2022
 ";
 
-/// Process-isolated containers of Windows Server 2022 run there and on its successor.
-const BUILDS: [&str; 2] = ["10.0.20348", "10.0.26100"];
-
 async fn with(ctx: Context) -> Result<()> {
     ctx.apply(DAEMON_SET).await?;
-    runs_on(&ctx, &BUILDS, 4).await?;
+    runs_on(&ctx, &BUILDS_FOR_LTSC2022, 4).await?;
     // What was added for the old image must not keep the new one to the old nodes.
     ctx.apply(&DAEMON_SET.replace("ltsc2022", "ltsc2019")).await?;
     runs_on(&ctx, &["10.0.17763"], 2).await
@@ -66,7 +63,10 @@ async fn without(ctx: Context) -> Result<()> {
     let placed = ctx.bound("app=log-shipper", open.len()).await?;
     ensure!(names(&placed) == open, "the pods are on {:?} and not on {open:?}", names(&placed));
     for placed in placed {
-        ensure!(!BUILDS.contains(&build_of(&placed.node)), "{placed}, where its image would run");
+        ensure!(
+            !BUILDS_FOR_LTSC2022.contains(&build_of(&placed.node)),
+            "{placed}, where its image would run"
+        );
     }
     Ok(())
 }

@@ -13,6 +13,10 @@ use super::Context;
 use super::context::PATIENCE;
 use crate::wait::Look;
 
+/// The builds that run process-isolated containers of Windows Server 2022: its own and its successor's. Written down, not
+/// asked of Bifold's own table, which is what stories judge.
+pub const BUILDS_FOR_LTSC2022: [&str; 2] = ["10.0.20348", "10.0.26100"];
+
 /// A pod, and the node that the scheduler (or the DaemonSet controller) chose for it.
 #[derive(Debug)]
 pub struct Placed {

@@ -59,7 +59,7 @@ pub use crate::cluster::nodes::linux::PAUSE_IMAGE;
 pub use crate::cluster::nodes::simulated::SimulatedNode;
 pub use crate::wait::Look;
 pub use context::Context;
-pub use look::{Placed, build_of, node_name, os_of, unschedulable};
+pub use look::{BUILDS_FOR_LTSC2022, Placed, build_of, node_name, os_of, unschedulable};
 pub use release::CHART;
 pub use replica::Replica;
 
